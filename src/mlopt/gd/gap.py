@@ -71,8 +71,11 @@ def curved(fell: Floats | float, estimate: Floats | float) -> Any:
     return fell <= 1.5 * estimate
 
 
-def strong_convexity_bound(squared_norm: Floats, curvature: Floats) -> Floats:
+def strong_convexity_bound(
+    squared_norm: Floats | float, curvature: Floats | float
+) -> Floats:
     """``||g||^2 / (2 mu)`` (Polyak-Lojasiewicz), infinite where ``mu`` is 0."""
+    curvature = np.asarray(curvature)
     with np.errstate(divide="ignore", invalid="ignore"):
         bound = squared_norm / (2 * curvature)
     return np.where(curvature > 0, bound, np.inf)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.curvature import MAX_GROUPS, weight_sums
-from mlopt.gd.joint_hessian import Factor
+from mlopt.gd.joint_hessian import Factor, solve_each
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.preconditioner import merged
 from mlopt.gd.sample import draw
@@ -52,11 +52,7 @@ class GramInverse:
 
     def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
         """The inverse applied to the residuals (d, A) of the targets (A,) named."""
-        out, which = np.empty_like(residual), self.which[targets]
-        for number in np.unique(which):
-            own = which == number
-            out[:, own] = self.factors[number].solve(residual[:, own])
-        return out
+        return solve_each(self.factors, self.which[targets], residual)
 
 
 def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInverse:

@@ -15,7 +15,7 @@ classification", Optim. Methods Softw. 17, 2002).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,6 +207,17 @@ class Factor:
         right = np.asfortranarray(right / size, self.lower.dtype)
         solved, _ = solve(self.lower, right, lower=1, overwrite_b=1)
         return np.asarray(solved * size / self.scale[:, None], np.float64)
+
+
+def solve_each(
+    factors: Sequence[Factor], which: NDArray[np.integer[Any]], right: NDArray[Any]
+) -> NDArray[Any]:
+    """The inverses times ``right`` (m, k): of each column, by the factor ``which`` (k,)."""
+    out = np.empty_like(right)
+    for number in np.unique(which):
+        own = which == number
+        out[:, own] = factors[number].solve(right[:, own])
+    return out
 
 
 def inverse_of(hessian: Array) -> Inverse:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import added
 from mlopt.costs import Cost
 from mlopt.gd.panels import Layout, panel_gram
-from mlopt.gd.pricing import sparse_product_pays
+from mlopt.gd.pricing import shape_of
 from mlopt.kernels.linear import add_sparse_gram, mirror
 from mlopt.locking import cached_property
 from mlopt.prices import price
@@ -61,7 +61,7 @@ class Moments:
 
 def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
     """One pass over ``rows`` with "targets" and "weights" beside them."""
-    sparse = multiplies_sparse(rows)
+    sparse = shape_of(rows, outputs).multiplies_sparse
     layout = Layout.of(rows, outputs, intercept, shifted=not sparse)
     if sparse:
         found = mirror(rows.map_reduce(sparse_gram, added, layout))
@@ -76,11 +76,6 @@ def centred(found: Array, layout: Layout) -> Moments:
         return Moments(layout.shift, found)
     offset = found[0, 1:] / found[0, 0]
     return Moments(layout.shift + offset, found[1:, 1:] - np.outer(found[0, 1:], offset))
-
-
-def multiplies_sparse(rows: Rows) -> bool:
-    """Whether a sparse product beats densifying panel by panel."""
-    return rows.sparse and sparse_product_pays(rows.nonzero / rows.n, rows.d)
 
 
 def sparse_gram(block: Block, layout: Layout) -> Array:

@@ -22,10 +22,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.passes import Floats
 from mlopt.prices import count
 
-FEWEST = count("path.fewest")
-
-ENOUGH = count("path.enough")
-
+FEWEST, ENOUGH = count("path.fewest"), count("path.enough")
 ALIKE = [f.name for f in fields(Model) if f.name not in ("l2", "intercept_l2")]
 """What models of many penalties have in common."""
 
@@ -59,9 +56,8 @@ def _families(models: Sequence[Model]) -> list[list[list[int]]]:
     """Numbers of models by their penalty, in order, where there are many alike."""
     families: dict[Hashable, dict[float, list[int]]] = {}
     for number, model in enumerate(models):
-        if (
-            model.l2 > 0 and model.loss != "hinge"
-        ):  # which has corners, and no solution here
+        # A hinge has corners, and no solution here.
+        if model.l2 > 0 and model.loss != "hinge":
             kind = tuple(getattr(model, name) for name in ALIKE)
             families.setdefault(kind, {}).setdefault(model.l2, []).append(number)
     large = [own for own in families.values() if len(own) >= FEWEST]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 
-from mlopt.gd.sizes import ROUNDED, WIDEST
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import count, price
 
 LARGEST_RANK, _SHARE = count("sketched_cg.rank"), count("sketched_cg.share")
 _SAMPLES = tuple(count("sketched_cg.rows") << doubled for doubled in range(4))
 EXPLAINED = price("sketched_cg.explained")
 _PER_VALUE, _PER_PRODUCT = price("sketched_cg.value"), price("sketched_cg.product")
-_SKETCH_STEPS = count("sketched_cg.steps")
 
 
 def samples(n: int, d: int) -> bool:
@@ -44,13 +43,6 @@ def sample_steps(size: int, d: int, accuracy: float, gap: float = 0.0) -> int:
     if gap:
         steps = min(steps, max(1, math.ceil(math.log(EXPLAINED / gap) / each)))
     return steps
-
-
-def steps_to(n: int, d: int, gap: float) -> int:
-    """Steps to a relative gap of the objective, with a sample or a sketch."""
-    if not samples(n, d):
-        return _SKETCH_STEPS
-    return sample_steps(sample_rows(n, d, ROUNDED, gap), d, ROUNDED, gap)
 
 
 def sketch_rank(n: int, d: int) -> int:

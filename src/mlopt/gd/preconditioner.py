@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import Hessians
-from mlopt.gd.joint_hessian import Factor
+from mlopt.gd.joint_hessian import Factor, solve_each
 from mlopt.gd.passes import Floats
 from mlopt.locking import cached_property
 
@@ -92,11 +92,7 @@ class Factors(Preconditioner):
 
     def __call__(self, gradient: Floats) -> Floats:
         """``H g`` of every column."""
-        out = np.empty_like(gradient)
-        for number in np.unique(self.which):
-            columns = np.flatnonzero(self.which == number)
-            out[:, columns] = self.factors[number].solve(gradient[:, columns])
-        return out
+        return solve_each(self.factors, self.which, gradient)
 
     def take(self, columns: Indices) -> Factors:
         """Those of some columns."""

@@ -68,8 +68,9 @@ class Shape:
 
     @property
     def multiplies_sparse(self) -> bool:
-        """Whether the rows' Gram matrix is a sparse product."""
-        return self.sparse and sparse_product_pays(self.nonzero / self.n, self.d)
+        """Whether values that are stored multiply faster with each other than all d do."""
+        most = self.d * (self.d + SYMMETRIC_NARROW + PANEL)
+        return self.sparse and sparse_gram_operations(1, self.nonzero / self.n) < most
 
 
 def shape_of(rows: Rows, columns: int) -> Shape:
@@ -91,11 +92,6 @@ def shape_of_stats(stats: Stats, columns: int | None = None) -> Shape:
         nonzero=round(stats.nonzeros) if sparse else values,
         itemsize=stats.itemsize, sparse=sparse, blocks=stats.partitions,
     )  # fmt: skip
-
-
-def sparse_product_pays(stored: float, d: int) -> bool:
-    """Whether ``stored`` values of a row multiply faster with each other than all d do."""
-    return sparse_gram_operations(1, stored) < d * (d + SYMMETRIC_NARROW + PANEL)
 
 
 def handing(blocks: int, resources: Resources) -> float:

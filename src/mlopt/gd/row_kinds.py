@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.normal_equations import Moments, centred, multiplies_sparse, sparse_gram
+from mlopt.gd.normal_equations import Moments, centred, sparse_gram
 from mlopt.gd.panels import Layout, lower_gram
+from mlopt.gd.pricing import shape_of
 from mlopt.gd.sizes import LOST
 from mlopt.kernels.linear import mirror
 from mlopt.rows import Block, Rows
@@ -73,7 +74,7 @@ class Kinds:
 
     @staticmethod
     def _multiplied(rows: Rows, intercept: bool, sets: int) -> Kinds:
-        sparse = multiplies_sparse(rows)
+        sparse = shape_of(rows, 1).multiplies_sparse
         layout = Layout.of(rows, 1, intercept, shifted=not sparse)
         found = rows.map_reduce(_grams, _added, layout, sparse)
         codes = np.array(sorted(found))

@@ -113,9 +113,9 @@ class Spectrum:
         """
         return max(self._others(alpha)[1] / alpha, 1.0) if alpha > 0 else 1.0
 
-    def rank(self, alpha: float, gap: float = _USUAL) -> int:
+    def rank(self, alpha: float) -> int:
         """The rank of the sketch that leaves the least work."""
-        return min(_RANKS, key=lambda r: _PER_RANK * r + self.steps(alpha, gap, r))
+        return min(_RANKS, key=lambda r: _PER_RANK * r + self.steps(alpha, _USUAL, r))
 
     def _others(self, alpha: float) -> tuple[float, float]:
         """Least and largest of the eigenvalues that do not stand out, with the penalty."""

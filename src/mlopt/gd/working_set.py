@@ -174,11 +174,8 @@ class WorkingSet:
             self._look()
         if self._loss in FLAT and not self.rounds and self.w.any():
             self._leave_bad_start(penalty)
-        self._work, self._far, self._creeps = (
-            float(self.steps),
-            NEAR[int(penalty.l2 > 0)],
-            0,
-        )
+        self._work, self._creeps = float(self.steps), 0
+        self._far = NEAR[int(penalty.l2 > 0)]
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
         while True:
             self._tidy(penalty)
@@ -306,11 +303,8 @@ class WorkingSet:
         before += rounding
         z, b, share = self._z, self._b, 1.0
         for _ in range(_HALVINGS):
-            self.w, self._z, self._b = (
-                old + share * step,
-                z + share * along,
-                b + share * shift,
-            )
+            self.w, self._z = old + share * step, z + share * along
+            self._b = b + share * shift
             self._refresh()
             now = self.loss + penalty.value(self.w)
             fell = now <= before + SUFFICIENT * share * min(promised, 0.0)

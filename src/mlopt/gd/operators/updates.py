@@ -29,39 +29,31 @@ Step = Callable[[int], float]
 
 
 @dataclass(frozen=True)
-class InverseRoot:
-    """``beta / sqrt(i)``."""
+class _Scaled:
+    """A step size that is ``beta`` times something."""
 
     beta: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive("beta", self.beta)
+
+
+class InverseRoot(_Scaled):
+    """``beta / sqrt(i)``."""
 
     def __call__(self, iteration: int) -> float:
         return self.beta / math.sqrt(iteration)
 
 
-@dataclass(frozen=True)
-class Inverse:
+class Inverse(_Scaled):
     """``beta / i``."""
-
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive("beta", self.beta)
 
     def __call__(self, iteration: int) -> float:
         return self.beta / iteration
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(_Scaled):
     """``beta``."""
-
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive("beta", self.beta)
 
     def __call__(self, iteration: int) -> float:
         del iteration

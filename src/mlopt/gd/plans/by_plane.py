@@ -135,3 +135,11 @@ class OneByOne(ByPlane):
             return self._begin(Problem(self._problem.task, rows, (model,)), start)
 
         return self._of_each(self._problem.rows, self._start, one)
+
+
+def one_by_one(
+    problem: Problem, begin: Callable[[Problem, Start], Solver], start: Start
+) -> Solver:
+    """What ``begin`` makes of a single column of weights; of several, `OneByOne`."""
+    alone = problem.outputs == len(problem.models) == 1
+    return begin(problem, start) if alone else OneByOne(problem, begin, start)

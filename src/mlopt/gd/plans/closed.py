@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Iteration, Squares, Way
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap
@@ -198,17 +198,8 @@ def least_squares(
         Of `Method`.
     """
 
-    def price(outline: Outline, resources: Resources) -> Price | str:
-        once = cost(outline, resources, 1.0)
-        if isinstance(once, str):
-            return once
-
-        def of(passes: float) -> Cost:
-            found = cost(outline, resources, max(1, round(passes)))
-            assert isinstance(found, Cost)
-            return found
-
-        return of
+    def whole(outline: Outline, resources: Resources, passes: float) -> Cost | str:
+        return cost(outline, resources, max(1, round(passes)))
 
     def begin(
         problem: Problem,
@@ -221,7 +212,7 @@ def least_squares(
 
     given = {"iterates": False, "factors": True, "operator": OPERATOR, **options}
     return Method(
-        name, frozenset({"squared"}), passes, price, begin,
+        name, frozenset({"squared"}), passes, priced(whole), begin,
         stops=(RelativeGap, CoefficientError), steps=steps, least=at_least(least), **given,
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ def _usual() -> Settings:
 def descent(row: PlanRow) -> Method:
     """The method of a row of the plan space."""
     return Method(
-        row.name, _LOSSES, partial(_iterations, row), partial(_price, row),
+        row.name, _LOSSES, lambda shape: _expected(row), partial(_price, row),
         partial(_begin, row), doubt=_DOUBT, algorithm=_algorithm(row),
         unit="iterations", waves=True, least=partial(_least, row),
     )  # fmt: skip
@@ -60,11 +60,6 @@ def descent(row: PlanRow) -> Method:
 def _algorithm(row: PlanRow) -> str:
     """Iterations are the same wherever rows come from."""
     return row.algorithm if row.sampling is None else f"{row.algorithm} on samples"
-
-
-def _iterations(row: PlanRow, shape: Shape) -> float:
-    del shape
-    return _expected(row)
 
 
 def _expected(row: PlanRow) -> float:

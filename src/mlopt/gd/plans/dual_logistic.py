@@ -24,13 +24,13 @@ from mlopt.costs import Cost
 from mlopt.gd.columns import Model
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import balanced, combination, margins
-from mlopt.gd.plans.by_plane import OneByOne
+from mlopt.gd.plans.by_plane import one_by_one
 from mlopt.gd.plans.dual_coordinate import constant, epoch_operations
 from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.pricing import Shape, alone, gradient_work, scan
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS
@@ -69,8 +69,7 @@ class DualLogistic(OneModel):
 
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
         self._problem, self._max_passes = problem, max_passes
-        self._gtol = stop.tol if isinstance(stop, GradientNorm) else None
-        self._tolerance = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
+        self._gtol, self._tolerance = tolerances(stop)
         rows, model = problem.rows, problem.model
         self._y, shares = problem.targets_and_shares()
         self._sign, self._costs = np.where(self._y > 0, 1.0, -1.0), shares / model.l2
@@ -116,7 +115,7 @@ class DualLogistic(OneModel):
     @property
     def converged(self) -> bool:
         """Whether it is at the tolerance; of gradients, or at all that rounding allows."""
-        if self._gtol is None:
+        if self._tolerance:
             return bool(self.gap <= self._tolerance)
         return bool(self._largest <= self._gtol) or self._stuck
 
@@ -140,9 +139,9 @@ class DualLogistic(OneModel):
         z = margins(self._problem.rows, w) + b
         losses, slopes = losses_and_slopes("logistic", z, self._y)
         value = 0.5 * float(self._w @ self._w) + float(self._costs @ losses)
-        if value < self._value or self._gtol is not None:
+        if value < self._value or not self._tolerance:
             self._weights, self._value = np.append(w, b), value
-        if self._gtol is None:
+        if self._tolerance:
             self._floor = max(self._floor, self._dual())
             left = max(self._value - self._floor, 0.0)
         else:
@@ -160,8 +159,7 @@ class DualLogistic(OneModel):
         self._largest = l2 * max(float(np.abs(found).max()), by_intercept)
         if self._free:
             return np.inf  # nothing bends the objective along an intercept for certain
-        square = np.array([float(found @ found) + last**2])
-        return float(strong_convexity_bound(square, np.ones(1))[0])
+        return float(strong_convexity_bound(float(found @ found) + last**2, 1.0))
 
     def _dual(self) -> float:
         alpha, w = self._alpha, self._w
@@ -223,8 +221,7 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
         del start  # weights alone do not tell the dual variables
         return DualLogistic(plane, stop, max_passes)
 
-    alone = problem.outputs == len(problem.models) == 1
-    return one(problem, None) if alone else OneByOne(problem, one, start)
+    return one_by_one(problem, one, start)
 
 
 DUAL_LOGISTIC = Method(

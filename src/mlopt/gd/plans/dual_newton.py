@@ -18,9 +18,9 @@ from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.by_plane import ByPlane
 from mlopt.gd.plans.dual_cholesky import why_not, with_products
-from mlopt.gd.plans.method import Method, Price, Solver, Start
+from mlopt.gd.plans.method import Method, Price, Start
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.row_products import no_room
 from mlopt.locking import cached_property
@@ -47,16 +47,12 @@ class DualNewton(ByPlane):
     """
 
     def __init__(
-        self, problem: Problem, stop: Stop, max_passes: int, start: Start = None
+        self, problem: Problem, stop: Minimum, max_passes: int, start: Start = None
     ) -> None:
         super().__init__(problem, start)
         self._most = max_passes
-        self._near = isinstance(stop, GradientNorm)
-        self._gtol = self._tol = 0.0
-        if isinstance(stop, GradientNorm):
-            self._gtol = gradient_bound(problem.rows, stop.tol)
-        else:
-            self._tol = cast(RelativeGap, stop).tolerance
+        gtol, self._tol = tolerances(stop)
+        self._gtol = gradient_bound(problem.rows, gtol)
 
     @cached_property
     def _narrow(self) -> RowSpace:
@@ -70,7 +66,7 @@ class DualNewton(ByPlane):
         def one(model: Model, rows: Rows, begun: Start) -> newton.Newton:
             return newton.Newton(
                 rows, model, gtol=self._gtol, tol=self._tol, max_passes=self._most,
-                start=begun, certain=not self._near,
+                start=begun, certain=self._tol > 0,
             )  # fmt: skip
 
         return self._of_each(self._narrow.rows(self._problem.rows), start, one)
@@ -100,12 +96,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     return of
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
-    return DualNewton(problem, stop, max_passes, start)
-
-
 DUAL_NEWTON = Method(
     "dual-newton", newton.LOSSES, lambda shape: newton_costs.passes(square_of(shape)),
-    _price, _begin, stops=(RelativeGap, GradientNorm), continues=True, sudden=True,
+    _price, DualNewton, stops=(RelativeGap, GradientNorm), continues=True, sudden=True,
     free=1,
 )  # fmt: skip

@@ -118,24 +118,15 @@ class Ranker:
     def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
             self.passes[method.name] = typical(method, self.outline, self.stop)
-        forecast = self._forecast(method, self.passes[method.name])
+        forecast = Forecast(
+            method.name, self.problem.outline, self.stop.kind, self.passes[method.name],
+            partial(self.seconds, method), self.resources.experience,
+        )  # fmt: skip
         passes = forecast.corrected_passes()
         low, mean, high = forecast.corrected_seconds(passes)
         return Alternative(
-            method,
-            self.problem,
-            self.stop,
-            passes,
-            mean,
-            (low, high),
-            forecast,
+            method, self.problem, self.stop, passes, mean, (low, high), forecast
         )
-
-    def _forecast(self, method: Method, passes: Passes) -> Forecast:
-        return Forecast(
-            method.name, self.problem.outline, self.stop.kind, passes,
-            partial(self.seconds, method), self.resources.experience,
-        )  # fmt: skip
 
     @cached_property
     def _around(self) -> float:

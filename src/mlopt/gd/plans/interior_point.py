@@ -27,12 +27,12 @@ from mlopt.gd.gap import SPARE
 from mlopt.gd.passes import pieces
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.bracket import Bracket
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.method import Method, Price, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone, gradient_pass
+from mlopt.gd.pricing import alone, gradient_pass
 from mlopt.gd.row_products import no_room
 from mlopt.gd.sizes import LOST
 from mlopt.kernels.linear import weighted_gram
@@ -192,11 +192,6 @@ def _foreseen(outline: Outline, tolerance: float) -> float:
     return _FIRST - _DIGIT * float(np.log10(tolerance))
 
 
-def _passes(shape: Shape) -> float:
-    del shape
-    return _FIRST + 8 * _DIGIT
-
-
 def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
     if not outline.free_intercept:
@@ -211,11 +206,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     return lambda passes: passes * each
 
 
-def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
-    return InteriorPoint(problem, stop, max_passes, start)
-
-
 INTERIOR_POINT = Method(
-    "interior-point", frozenset({"hinge"}), _passes, _price, _begin, bounds=True,
+    "interior-point", frozenset({"hinge"}), lambda shape: _FIRST + 8 * _DIGIT, _price,
+    InteriorPoint, bounds=True,
     continues=True, sudden=True, least=at_least(1), foreseen=_foreseen,
 )  # fmt: skip

@@ -61,15 +61,15 @@ def digits(tolerance: float) -> float:
 
 
 def priced(
-    cost: Callable[[Shape, Resources, float], Cost | str],
+    cost: Callable[[Outline, Resources, float], Cost | str],
 ) -> Callable[[Outline, Resources], Price | str]:
-    """A price from a cost of so many passes that may refuse a shape."""
+    """A price from a cost of so many passes that may refuse a problem."""
 
     def price(outline: Outline, resources: Resources) -> Price | str:
-        once = cost(outline.shape, resources, 1.0)
+        once = cost(outline, resources, 1.0)
         if isinstance(once, str):
             return once
-        return lambda passes: cast(Cost, cost(outline.shape, resources, passes))
+        return lambda passes: cast(Cost, cost(outline, resources, passes))
 
     return price
 

@@ -26,11 +26,11 @@ from scipy.linalg.blas import daxpy
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import margins
-from mlopt.gd.plans.by_plane import OneByOne
+from mlopt.gd.plans.by_plane import one_by_one
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing, scan
 from mlopt.gd.sample import KINKED
@@ -83,8 +83,7 @@ class NewtonCG(OneModel):
     ) -> None:
         rows, model = problem.rows, problem.model
         self._problem, self._max_passes, self.passes = problem, max_passes, 0
-        self._gtol = stop.tol if isinstance(stop, GradientNorm) else 0.0
-        self._tolerance = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
+        self._gtol, self._tolerance = tolerances(stop)
         self._y, self._c = problem.targets_and_shares()
         # Of all weights, the intercept's last: penalties, and which there are.
         self._l2 = np.append(np.full(rows.d, model.l2), model.intercept_l2)
@@ -140,7 +139,7 @@ class NewtonCG(OneModel):
         self._gradient = (sums[0] + self._l2 * w) * self._free
         self._value = loss + 0.5 * float(self._l2 @ (w * w))
         size = float(np.linalg.norm(self._gradient))
-        bound = strong_convexity_bound(np.array([size**2]), self._l2[:1])[0]
+        bound = strong_convexity_bound(size**2, self._l2[0])
         self.gap = float(bound / max(self._value, np.finfo(np.float64).tiny))
         # Where objectives do not tell points apart, gradients still shrink.
         fell = self._value < value * (1 - _ROUNDING) or size < 0.5 * before
@@ -246,8 +245,7 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
     def one(plane: Problem, start: Start) -> NewtonCG:
         return NewtonCG(plane, stop, max_passes, start)
 
-    alone = problem.outputs == len(problem.models) == 1
-    return one(problem, start) if alone else OneByOne(problem, one, start)
+    return one_by_one(problem, one, start)
 
 
 NEWTON_CG = Method(

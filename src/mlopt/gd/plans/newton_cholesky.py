@@ -26,22 +26,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import single_threaded
+from mlopt.costs import Cost
 from mlopt.gd import gap
 from mlopt.gd.batch import Batch, Pairs
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, curved_rows, inverse_of, joint_hessian
 from mlopt.gd.passes import Evaluation, Floats, Sums, evaluate
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
+from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.newton_costs import cost, passes
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import KINKED, draw, hessian_rows, lacking_squares, start_rows
 from mlopt.prices import count, price
@@ -180,8 +180,7 @@ class Newton:
         size = max(abs(float(batch.value[0])), np.finfo(np.float64).tiny)
         if self._bounded:
             g = batch.gradient.astype(np.float64)
-            squares, l2 = np.array([np.sum(g * g)]), np.array([self._model.l2])
-            bound = float(gap.strong_convexity_bound(squares, l2)[0])
+            bound = float(gap.strong_convexity_bound(np.sum(g * g), self._model.l2))
             return np.inf if np.isinf(batch.value[0]) else bound / size
         left = gap.safeguarded(batch.value, batch.estimate, batch.values, batch.estimates)
         return float(left[0] / size)
@@ -345,9 +344,9 @@ class Newton:
 
 def _is_near(batch: Batch) -> bool:
     """Whether the gap is less than the objective, or rounding hides it."""
-    squares = np.array([np.square(batch.gradient).sum()], np.float64)
-    bound = gap.strong_convexity_bound(squares, np.array([batch.plan.models[0].l2]))
-    return bool(bound[0] <= batch.value[0] or _lost(batch)[0])
+    squares = float(np.square(batch.gradient).sum())
+    bound = gap.strong_convexity_bound(squares, batch.plan.models[0].l2)
+    return bool(bound <= batch.value[0] or _lost(batch)[0])
 
 
 def _lost(batch: Batch) -> NDArray[np.bool_]:
@@ -356,19 +355,17 @@ def _lost(batch: Batch) -> NDArray[np.bool_]:
     return np.asarray((batch.estimate <= level) & (batch.refusals > 2))
 
 
-def _price(outline: Outline, resources: Resources) -> Price | str:
+def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     if outline.shape.columns > 1 and outline.loss != "multinomial":
         return "its Hessian is that of one column of weights, or of a softmax"
-    return priced(partial(cost, loss=outline.loss))(outline, resources)
+    return cost(outline.shape, resources, passes, outline.loss)
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
-    near = isinstance(stop, GradientNorm)
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
+    gtol, tol = tolerances(stop)
     return Newton(
-        problem.rows, problem.model,
-        gtol=cast(GradientNorm, stop).tol if near else 0.0,
-        tol=0.0 if near else cast(RelativeGap, stop).tolerance,
-        max_passes=max_passes, start=start, certain=not near,
+        problem.rows, problem.model, gtol=gtol, tol=tol, max_passes=max_passes,
+        start=start, certain=tol > 0,
     )  # fmt: skip
 
 
@@ -379,7 +376,7 @@ def _small(problem: Problem) -> bool:
 
 
 NEWTON_CHOLESKY = Method(
-    "newton-cholesky", LOSSES, passes, _price, _begin,
+    "newton-cholesky", LOSSES, passes, priced(_cost), _begin,
     stops=(RelativeGap, GradientNorm), continues=True, sudden=True, small=_small,
     least=at_least(3), free=1,
 )  # fmt: skip

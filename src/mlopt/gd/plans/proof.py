@@ -155,8 +155,7 @@ class _Data:
         curved = rows.attach(slopes=slopes * self.c[:, None])
         gradient = curved.map_reduce(_combination, operator.add) + task.l2 * coef
         objective = float(losses @ self.c) + 0.5 * task.l2 * float(np.sum(coef * coef))
-        squares = np.array([np.sum(gradient * gradient)])
-        bound = float(strong_convexity_bound(squares, np.array([task.l2]))[0])
+        bound = float(strong_convexity_bound(np.sum(gradient * gradient), task.l2))
         return _Point(coef, best, objective, gradient, bound)
 
 

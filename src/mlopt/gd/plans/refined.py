@@ -44,12 +44,6 @@ def refine(
 def steps_cost(shape: Shape, resources: Resources, steps: float) -> Cost:
     """Checking the rows, the sums of columns, and so many passes in float64."""
     reading = scan(shape, resources, 8.0 * (shape.d + 1) * shape.columns)
-    sums, doubles = sums_cost(shape, resources), replace(shape, itemsize=8)
-    return reading + sums + steps * normal_pass(doubles, resources)
-
-
-def sums_cost(shape: Shape, resources: Resources) -> Cost:
-    """Sums of the columns of features and targets."""
-    reading = scan(shape, resources, 8.0 * (shape.d + 1) * shape.columns)
     values = (shape.nonzero + shape.n * shape.columns) / resources.workers
-    return reading | Cost(flops=_SUMS * values)
+    sums, doubles = reading | Cost(flops=_SUMS * values), replace(shape, itemsize=8)
+    return reading + sums + steps * normal_pass(doubles, resources)

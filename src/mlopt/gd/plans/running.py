@@ -160,7 +160,7 @@ def solve(
 ) -> Result:
     """What `raced` comes to, of one model, to a gap."""
     check_limits(time_limit, max_iter)
-    return raced(alternatives, time_limit=time_limit, max_iter=max_iter).result()
+    return result_of(raced(alternatives, time_limit=time_limit, max_iter=max_iter))
 
 
 def raced(
@@ -416,7 +416,3 @@ class Race:
         planes = [self.training.coefficients(number) for number in range(models)]
         coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
         return coef, intercept
-
-    def result(self) -> Result:
-        """What it came to: of one model, to a gap."""
-        return result_of(self)

@@ -7,14 +7,14 @@ import math
 from mlopt.costs import Cost
 from mlopt.gd import gram_inverse, nystrom
 from mlopt.gd.column_sums import ColumnSums
-from mlopt.gd.plans import wide
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.refined import refine, steps_cost
-from mlopt.gd.plans.squares import Iteration, Squares, asked
+from mlopt.gd.plans.squares import Iteration, Squares, asked, rank_seen
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.preconditioned_plan import sample_rows, sample_steps, samples, sketch_rank
 from mlopt.gd.pricing import Shape, scan, solving
+from mlopt.gd.sizes import ROUNDED
 from mlopt.gd.spectrum import Spectrum
 from mlopt.prices import count, price
 from mlopt.resources import Resources
@@ -22,6 +22,7 @@ from mlopt.resources import Resources
 _PATIENCE = count("sketched_cg.patience")
 _DRAW = price("sketched_cg.draw")
 _SKETCH_DIGIT = price("sketched_cg.digit")
+_SKETCH_STEPS = count("sketched_cg.steps")
 _SPARSE_SKETCH = price("sketched_cg.sparse")
 
 
@@ -54,6 +55,17 @@ def _steps(outline: Outline, stop: CoefficientError) -> float:
     return math.ceil(_SKETCH_DIGIT * math.log10(100.0 / accuracy))
 
 
+def _foreseen(outline: Outline, tolerance: float) -> float:
+    l2, seen = outline.l2, outline.spectrum
+    if seen is not None:
+        return float(seen.steps(l2, tolerance / seen.looseness(l2), seen.rank(l2)))
+    n, d = outline.shape.n, outline.shape.d
+    if not samples(n, d):
+        return float(_SKETCH_STEPS)
+    size = sample_rows(n, d, ROUNDED, tolerance)
+    return float(sample_steps(size, d, ROUNDED, tolerance))
+
+
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     shape = outline.shape
     if why := penalised(outline):
@@ -64,7 +76,7 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
 
 def _sample(outline: Outline, resources: Resources, steps: float) -> Cost:
     shape = outline.shape
-    d, size = shape.d, sample_rows(shape.n, shape.d, *asked(outline))
+    d, size = shape.d, sample_rows(shape.n, shape.d, *asked(outline.stop))
     values, remote = float(size * d), resources.workers > 1
     draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
@@ -73,7 +85,7 @@ def _sample(outline: Outline, resources: Resources, steps: float) -> Cost:
 
 def _sketch(outline: Outline, resources: Resources, steps: float) -> Cost:
     shape: Shape = outline.shape
-    d, rank = shape.d, wide.sketch_rank(outline) or sketch_rank(shape.n, shape.d)
+    d, rank = shape.d, rank_seen(outline) or sketch_rank(shape.n, shape.d)
     price = _SPARSE_SKETCH if shape.sparse else 1.0
     sketch = Cost(flops32=price / resources.workers * 4.0 * shape.nonzero * rank)
     reading = scan(shape, resources, 4.0 * d * rank, times=4)
@@ -82,6 +94,6 @@ def _sketch(outline: Outline, resources: Resources, steps: float) -> Cost:
 
 
 SKETCHED_CG = least_squares(
-    "sketched_cg", _cost, begin, _steps, least=8, foreseen=wide.preconditioned_steps,
+    "sketched_cg", _cost, begin, _steps, least=8, foreseen=_foreseen,
     free=1,
 )  # fmt: skip

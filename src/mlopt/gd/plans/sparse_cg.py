@@ -6,12 +6,10 @@ import math
 
 from mlopt.costs import Cost
 from mlopt.gd.conjugate_gradients import ConjugateGradients
-from mlopt.gd.plans import wide
 from mlopt.gd.plans.closed import least_squares
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Iteration, Squares
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.gd.pricing import Shape
 from mlopt.gd.row_products import normal_pass
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -34,23 +32,27 @@ def left_out(sparse: bool) -> dict[str, str]:
     return {} if sparse else {"sparse_cg": _LOOSE}
 
 
-def steps_to(shape: Shape, gradient: float) -> float:
+def _steps(outline: Outline, stop: CoefficientError) -> float:
     """To a relative gradient, at most the rank.
 
     With columns of one scale and no correlation, singular values lie within ``sqrt(n) +-
     sqrt(d)`` (Marchenko, Pastur, 1967), so that each step gains a factor ``sqrt(n / d)``:
     sparse columns are close to that, and their correlations cost half as many steps more.
     """
-    digits, each = -math.log10(min(max(gradient, 1e-16), 0.1)), _DIGIT
+    if (seen := outline.spectrum) is not None:
+        return float(seen.steps(outline.l2, stop.gradient**2))  # a gap goes by the square
+    shape, each = outline.shape, _DIGIT
+    digits = -math.log10(min(max(stop.gradient, 1e-16), 0.1))
     if shape.sparse and shape.n > shape.d:
         each = min(each, 1.5 * 2.0 / math.log10(shape.n / shape.d))
     return float(max(1, min(math.ceil(each * digits), shape.n, shape.d)))
 
 
-def _steps(outline: Outline, stop: CoefficientError) -> float:
-    if (seen := outline.spectrum) is not None:
-        return float(seen.steps(outline.l2, stop.gradient**2))  # a gap goes by the square
-    return steps_to(outline.shape, stop.gradient)
+def _foreseen(outline: Outline, tolerance: float) -> float | None:
+    if (seen := outline.spectrum) is None:
+        return None
+    l2 = outline.l2
+    return float(seen.steps(l2, tolerance / seen.looseness(l2)))
 
 
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost:
@@ -59,5 +61,5 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost:
 
 SPARSE_CG = least_squares(
     "sparse_cg", _cost, begin, _steps, passes=lambda shape: _STEPS, least=16,
-    iterates=True, factors=False, foreseen=wide.steps, free=1,
+    iterates=True, factors=False, foreseen=_foreseen, free=1,
 )  # fmt: skip

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import CoefficientError, RelativeGap
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.wide import sketch_rank
 from mlopt.gd.sizes import HALF, ROUNDED
 from mlopt.rows import Rows
 
@@ -68,17 +67,18 @@ class Squares:
     def of(problem: Problem, stop: RelativeGap | CoefficientError) -> Squares:
         """Of a problem with a model for each target, in their order."""
         alphas = np.array([model.l2 for model in problem.models]) * problem.weight
-        intercept, rank = problem.model.fit_intercept, sketch_rank(problem.outline)
+        intercept, rank = problem.model.fit_intercept, rank_seen(problem.outline)
+        accuracy, gap = asked(stop)
+        tol, cutoff = _FLAT * gap, ROUNDED
         if isinstance(stop, CoefficientError):
-            tol, accuracy, cutoff = stop.gradient, stop.accuracy, stop.cutoff
-            return Squares(
-                problem.rows, alphas, intercept, tol, accuracy, cutoff, rank=rank
-            )
-        gap = stop.tolerance
-        return Squares(
-            problem.rows, alphas, intercept, _FLAT * gap, accuracy_for(gap), ROUNDED,
-            gap, rank,
-        )  # fmt: skip
+            tol, cutoff = stop.gradient, stop.cutoff
+        return Squares(problem.rows, alphas, intercept, tol, accuracy, cutoff, gap, rank)
+
+
+def rank_seen(outline: Outline) -> int | None:
+    """The rank of a sketch for these rows; None where they were not looked at."""
+    seen = outline.spectrum
+    return None if seen is None else seen.rank(outline.l2)
 
 
 def accuracy_for(gap: float) -> float:
@@ -90,9 +90,8 @@ def accuracy_for(gap: float) -> float:
     return min(max(float(np.sqrt(gap)) / _MARGIN, HALF), _COARSEST)
 
 
-def asked(outline: Outline) -> tuple[float, float]:
+def asked(stop: Stop | None) -> tuple[float, float]:
     """The relative error of coefficients, and of the objective, that are asked for."""
-    stop = outline.stop
     if isinstance(stop, RelativeGap):
         return accuracy_for(stop.tolerance), stop.tolerance
     return stop.accuracy if isinstance(stop, CoefficientError) else HALF, 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from mlopt.errors import InputError
 
@@ -18,6 +18,7 @@ class RelativeGap:
         In (0, 1).
     """
 
+    kind: ClassVar[str] = "gap"
     tolerance: float
 
     def __post_init__(self) -> None:
@@ -28,11 +29,6 @@ class RelativeGap:
 
     def __str__(self) -> str:
         return f"tolerance {self.tolerance:g}"
-
-    @property
-    def kind(self) -> str:
-        """In a word."""
-        return "gap"
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,7 @@ class GradientNorm:
         What ``tol`` is relative to, but in a dual: the largest component at zero.
     """
 
+    kind: ClassVar[str] = "gradient"
     tol: float
     first: float = 1.0
 
@@ -59,11 +56,6 @@ class GradientNorm:
     def __str__(self) -> str:
         beside = "" if self.first == 1.0 else f" x {self.first:.3g}"
         return f"gradient {self.tol:g}{beside}"
-
-    @property
-    def kind(self) -> str:
-        """In a word."""
-        return "gradient"
 
 
 @dataclass(frozen=True)
@@ -81,6 +73,7 @@ class CoefficientError:
         Singular values below this fraction of the largest count as zero.
     """
 
+    kind: ClassVar[str] = "coefficients"
     accuracy: float
     gradient: float
     cutoff: float = 0.0
@@ -88,16 +81,18 @@ class CoefficientError:
     def __str__(self) -> str:
         return f"coefficient error of {self.accuracy:g}"
 
-    @property
-    def kind(self) -> str:
-        """In a word."""
-        return "coefficients"
-
 
 Minimum = RelativeGap | GradientNorm
 """How near an objective is to its minimum."""
 Stop = Minimum | CoefficientError
 AnyStop = TypeVar("AnyStop", bound=Stop)
+
+
+def tolerances(stop: Minimum) -> tuple[float, float]:
+    """Of the gradient, and of the gap: 0 for what is not asked for."""
+    if isinstance(stop, GradientNorm):
+        return stop.tol, 0.0
+    return 0.0, stop.tolerance
 
 
 def asked_of(stop: AnyStop, *, dual: bool) -> AnyStop | GradientNorm:

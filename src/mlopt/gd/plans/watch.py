@@ -77,7 +77,7 @@ class Watch:
             )
         self._problem, self._tolerance = problem, tolerance
         free = problem.task.fit_intercept and not bounded
-        self._convexity = np.array([0.0 if free else problem.task.l2])
+        self._convexity = 0.0 if free else problem.task.l2
         self._energy, self._zero = None if bounded else SampledEnergy(problem), np.inf
         if not bounded:
             zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
@@ -97,7 +97,7 @@ class Watch:
         """
         g, w = np.asarray(gradient, np.float64), np.asarray(weights, np.float64)
         size = max(abs(value), _LEAST)
-        bound = float(strong_convexity_bound(np.array([g @ g]), self._convexity)[0])
+        bound = float(strong_convexity_bound(g @ g, self._convexity))
         if self._energy is None:
             return bound / size if np.isfinite(bound) else np.inf
         estimate = 0.5 * self._energy.at(g, w, 2 * _FAR * size)
