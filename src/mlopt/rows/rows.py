@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent import futures
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,6 +63,19 @@ class Rows:
     nonzero: int
     executor: Executor
     names: tuple[str, ...] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the blocks, where they are in memory here; those of a cluster stay there."""
+        here = isinstance(self.executor, Threads) and not self.shelves[0].exception()
+        shelves = [self.executor.result(one) for one in self.shelves] if here else None
+        return vars(self) | {"shelves": shelves, "executor": here and self.executor.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        executor = Threads(state["executor"] or None)
+        shelves = [_gone()] * len(state["sizes"])
+        if state["shelves"] is not None:
+            shelves = [executor.put(shelf) for shelf in state["shelves"]]
+        vars(self).update(state | {"shelves": tuple(shelves), "executor": executor})
 
     @staticmethod
     def of(
@@ -332,6 +346,15 @@ class Rows:
             {name: array[start : start + length] for name, array in arrays.items()}
             for start, length in zip(self.starts, self.lengths, strict=True)
         ]
+
+
+def _gone() -> Handle:
+    handle: futures.Future[Any] = futures.Future()
+    handle.set_exception(InputError(
+        "Rows that lie on a cluster do not travel with what was made from them, such as a "
+        "plan that was pickled: they must be read again. Make it anew from the data."
+    ))  # fmt: skip
+    return handle
 
 
 def _map(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
@@ -58,6 +59,9 @@ class Ranker:
     passes: dict[str, Passes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _prices: dict[str, Price] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_prices": {}}  # worked out again when they are asked for
 
     @cached_property
     def outline(self) -> Outline:
