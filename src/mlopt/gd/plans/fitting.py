@@ -277,13 +277,14 @@ def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
 def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:
     """Why a method is of no use for a problem and a criterion; "" where it is."""
     if loss not in method.losses:
-        return _not_for(loss)
+        return not_for(loss)
     if sharp and not method.sharp:
         return "not with an L1 penalty or positive weights"
     return "" if isinstance(stop, method.stops) else f"it cannot stop at a {stop}"
 
 
-def _not_for(loss: str) -> str:
+def not_for(loss: str) -> str:
+    """That a method is for other losses."""
     return f"not for the {loss} loss"
 
 
@@ -317,7 +318,7 @@ def prices(
     found: dict[str, Cost | str] = {}
     for name in names:
         if outline.loss not in BY_NAME[name].losses:
-            found[name] = _not_for(outline.loss)
+            found[name] = not_for(outline.loss)
             continue
         price = BY_NAME[name].calibrated(outline, resources)
         count = passes_to_expect(name, outline) if passes is None else passes
