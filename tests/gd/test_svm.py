@@ -86,10 +86,13 @@ def test_the_intercept_is_penalised_as_there(loss: str, dual: bool, settings: An
 
 
 @pytest.mark.parametrize(("loss", "dual"), METHODS)
-def test_float32_stays_float32(loss: str, dual: bool) -> None:
+def test_coefficients_of_float32_rows_are_float64_as_there(loss: str, dual: bool) -> None:
     X, y, _ = problem(3)
     single = fitted(X.astype(np.float32), y, loss=loss, dual=dual, tol=1e-4)
-    assert single.coef_.dtype == single.intercept_.dtype == np.float32
+    there = reference(X.astype(np.float32), y, loss=loss)
+    assert single.coef_.dtype == there.coef_.dtype
+    assert single.intercept_.dtype == there.intercept_.dtype
+    assert single.decision_function(X.astype(np.float32)).dtype == np.float64
     np.testing.assert_allclose(single.coef_, reference(X, y, loss=loss).coef_, atol=0.01)
 
 

@@ -120,8 +120,11 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
         told = super()._learn(given, outcome)
-        if not self.fit_intercept:
-            self.intercept_ = 0.0
+        # Of float32 rows, too: LIBLINEAR knows nothing else.
+        self.coef_ = np.ascontiguousarray(outcome.coef, np.float64)
+        self.intercept_: Any = 0.0
+        if self.fit_intercept:
+            self.intercept_ = outcome.intercept.astype(np.float64)
         return told
 
     def _block_rows(self) -> Any:
