@@ -18,6 +18,7 @@ from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside, check_finite, csr_of, narrowed, widened
+from mlopt.rows.columnwise import Columnwise
 from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
@@ -119,6 +120,13 @@ class Rows:
     def held(matrix: Handle, *, executor: Executor) -> Rows:
         """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
         return Rows.on_shelves(split_held(matrix, executor), executor)
+
+    @staticmethod
+    def by_columns(X: Any, *, executor: Executor) -> Rows:
+        """A CSC matrix as one block, for who reads its columns; see `Columnwise`."""
+        block = Columnwise.of(X)
+        source = Source((executor.put((block,)),), (1,), (block.found,), None)
+        return Rows.on_shelves(source, executor)
 
     @staticmethod
     def on_shelves(source: Source, where: Executor) -> Rows:
@@ -415,7 +423,9 @@ def _in_doubles(shelf: Any) -> Any:
         return replace(
             shelf, makes=tuple(partial(_made_in_doubles, m) for m in shelf.makes)
         )
-    return tuple(replace(block, X=block.X.astype(np.float64)) for block in shelf)
+    return tuple(
+        Block(block.X.astype(np.float64), block.extra, block.index) for block in shelf
+    )
 
 
 def _made_in_doubles(make: Callable[[], Any]) -> Any:
