@@ -13,7 +13,9 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Threads
+from mlopt.errors import InputError
 from mlopt.gd.columns import Model
+from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
@@ -83,6 +85,14 @@ def test_the_intercept_is_penalised_as_there(loss: str, dual: bool, settings: An
     X, y, _ = problem()
     ours = fitted(X, y, loss=loss, dual=dual, **settings)
     same(ours, reference(X, y, loss=loss, **settings))
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+def test_classes_that_all_have_no_weight_are_refused(model: Any) -> None:
+    X, y, _ = problem(2)
+    model.set_params(class_weight=dict.fromkeys(np.unique(y).tolist(), 0.0))
+    with pytest.raises(InputError, match="`class_weight` must leave rows of positive"):
+        model.fit(X, y)
 
 
 @pytest.mark.parametrize(("loss", "dual"), METHODS)
