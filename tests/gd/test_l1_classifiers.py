@@ -82,10 +82,12 @@ def test_without_an_intercept_there_is_no_column_for_it() -> None:
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
 
 
-def test_float32_stays_float32() -> None:
+def test_coefficients_of_float32_rows_are_float64_as_there() -> None:
     X, y, _ = problem(3)
     single = mlopt.LinearSVC(C=0.1, **L1).fit(X.astype(np.float32), y)
-    assert single.coef_.dtype == single.intercept_.dtype == np.float32
+    there = svm.LinearSVC(C=0.1, **L1).fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == there.coef_.dtype
+    assert single.intercept_.dtype == there.intercept_.dtype
     double = mlopt.LinearSVC(C=0.1, **L1).fit(X, y)
     np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-2)
 

@@ -13,7 +13,9 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Threads
+from mlopt.errors import InputError
 from mlopt.gd.columns import Model
+from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
@@ -85,11 +87,22 @@ def test_the_intercept_is_penalised_as_there(loss: str, dual: bool, settings: An
     same(ours, reference(X, y, loss=loss, **settings))
 
 
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+def test_classes_that_all_have_no_weight_are_refused(model: Any) -> None:
+    X, y, _ = problem(2)
+    model.set_params(class_weight=dict.fromkeys(np.unique(y).tolist(), 0.0))
+    with pytest.raises(InputError, match="`class_weight` must leave rows of positive"):
+        model.fit(X, y)
+
+
 @pytest.mark.parametrize(("loss", "dual"), METHODS)
-def test_float32_stays_float32(loss: str, dual: bool) -> None:
+def test_coefficients_of_float32_rows_are_float64_as_there(loss: str, dual: bool) -> None:
     X, y, _ = problem(3)
     single = fitted(X.astype(np.float32), y, loss=loss, dual=dual, tol=1e-4)
-    assert single.coef_.dtype == single.intercept_.dtype == np.float32
+    there = reference(X.astype(np.float32), y, loss=loss)
+    assert single.coef_.dtype == there.coef_.dtype
+    assert single.intercept_.dtype == there.intercept_.dtype
+    assert single.decision_function(X.astype(np.float32)).dtype == np.float64
     np.testing.assert_allclose(single.coef_, reference(X, y, loss=loss).coef_, atol=0.01)
 
 

@@ -38,7 +38,7 @@ from tests.judges.rounding import (
 from tests.judges.tables import make
 
 import mlopt
-from mlopt.pipeline.planning.worth import WANTED
+from mlopt.options import PLANS
 
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
@@ -86,7 +86,7 @@ def _judge_values(case: Case, parts: set[str]) -> None:
     # The second finds whatever this process remembers of the first.
     for when in ("", "again: "):
         ours, theirs = mlopt.Pipeline(build(case)), sklearn.pipeline.Pipeline(build(case))
-        with dask.config.set({"mlopt.plan": WANTED[case.table.seed % len(WANTED)]}):
+        with dask.config.set({"mlopt.plan": PLANS[case.table.seed % len(PLANS)]}):
             fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
         with watched() as seen, in_order(), turned_like(ours):
             other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023

@@ -123,6 +123,55 @@ def test_raise_raises_what_the_fit_raised() -> None:
         grid(Picky(), {"row": [None, X[0, 0]]}, error_score="raise").fit(X, y)
 
 
+class Stops(Picky):
+    """Its fits end with a StopIteration; ``row`` names those that do."""
+
+    def fit(self, X: Any, y: Any) -> Stops:
+        if self.row is not None and len(X) >= self.row:
+            raise StopIteration("no more")
+        super().fit(X, y)
+        return self
+
+
+def ends() -> Any:
+    yield np.arange(40), np.arange(40, 80)
+    next(iter(()))
+
+
+def scores_nothing(*_: Any) -> float:
+    raise StopIteration("no score")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rows": 50},
+        {"rows": 50, "error_score": "raise"},
+        {"rows": 80},
+        {"rows": 81, "cv": ends},
+        {"rows": 81, "scoring": scores_nothing},
+        {"rows": 81, "scoring": scores_nothing, "error_score": "raise"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_stop_iteration_ends_what_it_ends_in_scikit_learn(
+    settings: dict[str, Any],
+) -> None:
+    def outcome(make: Any) -> str:
+        given = {"cv": 3, **settings}
+        space = {"row": [None, given.pop("rows")]}
+        given["cv"] = given["cv"]() if callable(given["cv"]) else given["cv"]
+        try:
+            return str(
+                make(Stops(), space, **given).fit(X, y).cv_results_["mean_test_score"]
+            )
+        except Exception as error:
+            return repr(error)
+
+    assert outcome(grid) == outcome(GridSearchCV)
+
+
 @pytest.mark.parametrize("model", [Picky(), LogisticRegression()])
 def test_times_are_measured(model: Any) -> None:
     space = C if isinstance(model, LogisticRegression) else {"row": [None]}

@@ -357,3 +357,17 @@ def test_samples_take_nothing_from_the_generator_that_trials_draw_from() -> None
     for name in ("split0_test_score", "mean_test_score"):
         np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
+
+
+def test_estimator_and_splitter_may_share_a_generator() -> None:
+    found = []
+    for make in (grid, GridSearchCV):
+        shared = np.random.RandomState(0)
+        forest = RandomForestClassifier(5, random_state=shared)
+        folds = StratifiedKFold(3, shuffle=True, random_state=shared)
+        found.append(make(forest, {"max_depth": [2, 5]}, cv=folds).fit(X, y))
+        found[-1].drawn_next = shared.randint(1 << 30)
+    ours, theirs = found
+    same_scores(ours, theirs)
+    assert ours.drawn_next == theirs.drawn_next
+    np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))

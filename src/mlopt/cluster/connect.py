@@ -13,6 +13,7 @@ import dask
 import distributed
 
 from mlopt.errors import ConfigError
+from mlopt.options import switch
 
 PLAIN_TCP = "mlopt.cluster.allow-plain-tcp"
 """The setting of `dask.config` that allows ``tcp://`` beyond this machine."""
@@ -39,7 +40,7 @@ def dask_default_kept() -> Iterator[None]:
 def check_safe(address: str) -> None:
     """Refuse what others on the network could read, and run code through."""
     scheme, _, place = address.rpartition("://")
-    if scheme not in ("", "tcp") or dask.config.get(PLAIN_TCP, False):
+    if scheme not in ("", "tcp") or switch(PLAIN_TCP, False):
         return
     host = place.rpartition(":")[0].strip("[]")
     if not _is_loopback(host):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlopt.options import plans_always
 from mlopt.resources.descriptor import Resources
 
 _HERE = Resources()
@@ -24,10 +25,8 @@ def are_near(data: Iterable[Any]) -> bool:
 
     ``mlopt.plan`` set to "always" says no: then what is there is used, whatever it takes.
     """
-    import dask  # which only who has an active client has imported
-
     sizes = [_bytes(one) for one in data if one is not None]
-    if not sizes or None in sizes or dask.config.get("mlopt.plan", "") == "always":
+    if plans_always() or not sizes or None in sizes:
         return False
     return sum(size for size in sizes if size is not None) <= NEAR
 

@@ -20,7 +20,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.kernels.compiling import notes as notes_of_compiling
 from mlopt.kernels.compiling import worked
@@ -101,11 +101,12 @@ def read(
         y = _check_y(estimator, y, rows.n, numeric)
     else:
         # `Rows` looks for NaN and infinity, on all threads: once is enough.
+        here = isinstance(executor, Threads)
         X, y = validate_data(
             estimator,
             X,
             y,
-            accept_sparse="csr",
+            accept_sparse=["csr", "csc"] if here and block_rows is all_rows else "csr",
             dtype=FLOATS,
             ensure_all_finite=False,
             y_numeric=numeric,
@@ -113,7 +114,12 @@ def read(
         )
         size = block_rows(X) if block_rows else None
         size = len(y) if (X.nnz if issparse(X) else X.size) <= SMALL else size
-        rows = Rows.of(X, executor=executor, block_rows=size)
+        by_columns = issparse(X) and X.format == "csc"
+        rows = (
+            Rows.by_columns(X, executor=executor)
+            if by_columns
+            else Rows.of(X, executor=executor, block_rows=size)
+        )
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 
 

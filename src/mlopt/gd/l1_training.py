@@ -201,12 +201,12 @@ def _strength(model: Model) -> float:
 
 def _along(block: Block, path: Path) -> Path:
     """All models of a path on the rows of its row set."""
-    first, X = path.models[0], block.X
+    first, X = path.models[0], block.by_columns
     y = block.extra["targets"][:, first.target].astype(np.float64)
     c = block.extra["weights"][:, first.rowset].astype(np.float64)
     if not c.all():
         rows = np.flatnonzero(c)
-        X, y, c = X[rows], y[rows], c[rows]
+        X, y, c = block.X[rows], y[rows], c[rows]
     columns = Columns.of(
         X, y, c, _free(first), _constant(first), numeric=first.loss == "squared"
     )

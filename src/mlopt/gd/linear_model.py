@@ -222,6 +222,7 @@ def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
 class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
     """Decides from ``classes_`` (K,), ``coef_`` (planes, d), ``intercept_`` (planes,)."""
 
+    C: float
     class_weight: Any
     tol: float
     classes_: Array
@@ -311,6 +312,15 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
                 "that rows make smaller may have no minimum."
             )
         return np.asarray(found, np.float64)
+
+    def _penalty(self, weight: float) -> float:
+        """What ``C`` means against the mean loss of rows of this weight in all."""
+        if not weight:
+            raise InputError(
+                "`class_weight` must leave rows of positive weight, got "
+                f"{self.class_weight!r}: give one class a positive weight at least."
+            )
+        return 1.0 / (self.C * weight)
 
 
 class LinearRegressor(LinearModel, BaseEstimator):

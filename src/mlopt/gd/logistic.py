@@ -175,7 +175,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         classes = len(self.classes_)
         loss, outputs = ("multinomial", classes) if classes > 2 else ("logistic", 1)
         targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
-        total, l1 = 1.0 / (self.C * float(weights.sum())), self.l1_ratio or 0.0
+        total, l1 = self._penalty(float(weights.sum())), self.l1_ratio or 0.0
         model = Model(
             loss, (1.0 - l1) * total, outputs=outputs, fit_intercept=self.fit_intercept,
             l1=l1 * total,

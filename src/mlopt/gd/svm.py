@@ -120,8 +120,11 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
         told = super()._learn(given, outcome)
-        if not self.fit_intercept:
-            self.intercept_ = 0.0
+        # Of float32 rows, too: LIBLINEAR knows nothing else.
+        self.coef_ = np.ascontiguousarray(outcome.coef, np.float64)
+        self.intercept_: Any = 0.0
+        if self.fit_intercept:
+            self.intercept_ = outcome.intercept.astype(np.float64)
         return told
 
     def _block_rows(self) -> Any:
@@ -181,7 +184,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         return np.where(own, 1.0, -1.0), weights
 
     def _model(self, weight: float, number: int, outputs: int) -> Model:
-        strength, scaling = 1.0 / (self.C * weight), self.intercept_scaling
+        strength, scaling = self._penalty(weight), self.intercept_scaling
         own: dict[str, Any] = {"l2": strength, "intercept_l2": strength / scaling**2}
         if self.penalty == "l1":
             own = {"l2": 0.0, "l1": strength}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dask.utils import parse_bytes
-
+from mlopt import options
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
@@ -32,20 +31,16 @@ def budget_bytes(given: Any, executor: Executor | None) -> int:
     InputError
         When it is no number of bytes.
     """
-    if given == "auto" or given is None:
-        import dask
-
-        given = dask.config.get("mlopt.memory-budget", "auto")
-    if given == "auto":
+    name = "`memory_budget`"
+    if isinstance(given, str | None) and given in ("auto", None):
+        name = "`mlopt.memory-budget` in dask.config"
+        given = options.given("mlopt.memory-budget", "auto")
+    if isinstance(given, str) and given == "auto":
         return _free(executor)
-    try:
-        value = int(given) if isinstance(given, int | float) else int(parse_bytes(given))
-    except (ValueError, TypeError, OverflowError):
-        value = -1
-    if value < 0 or isinstance(given, bool):
+    if (value := options.as_bytes(given)) is None:
         raise InputError(
-            '`memory_budget` must be "auto", a number of bytes of at least 0, or text as '
-            f'in "2GiB", got {given!r}.'
+            f'{name} must be "auto", a number of bytes of at least 0, or text as in '
+            f'"2GiB", got {given!r}.'
         )
     return value
 

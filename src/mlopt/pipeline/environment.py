@@ -15,12 +15,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-import dask
 import numpy as np
 from dask.sizeof import sizeof
-from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
+from mlopt import options
 from mlopt.caching import Disk, Keeper
 from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
@@ -141,13 +140,17 @@ def _held(keeper: Keeper, token: str, budget: int) -> Any:
 
 
 def _bytes(setting: str) -> int:
-    return int(parse_bytes(dask.config.get(setting, 0)))
+    return options.size(setting, 0)
 
 
 def _disk() -> Disk | None:
-    folder = dask.config.get("mlopt.disk", None)
-    limit = dask.config.get("mlopt.disk-limit", "100GB")
-    return None if folder is None else Disk(folder, parse_bytes(limit))
+    if (folder := options.folder("mlopt.disk")) is None:
+        return None
+    try:
+        return Disk(folder, options.size("mlopt.disk-limit", "100GB"))
+    except OSError as error:
+        wanted = f"a folder that can be written to ({error.strerror})"
+        raise options.refusal("mlopt.disk", wanted, folder) from None
 
 
 def _on_disk(kind: str, token: str) -> bool:

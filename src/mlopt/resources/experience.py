@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.locking import cached_property, in_forks, open_in_forks
+from mlopt.options import switch
 from mlopt.resources import cache
 
 SECONDS = "seconds"
@@ -186,9 +187,7 @@ _written = -math.inf
 
 def remembers() -> bool:
     """Whether the user lets fits be remembered."""
-    import dask.config
-
-    return bool(dask.config.get(SETTING, True))
+    return switch(SETTING, True)
 
 
 def experience() -> Experience | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from mlopt import options
 from mlopt.errors import InputError
 from mlopt.locking import open_in_forks
 from mlopt.resources import cache
@@ -91,10 +93,9 @@ def configured(resources: Resources) -> Resources:
     InputError
         If a setting names no field of `Resources`.
     """
-    import dask.config
-    from dask.utils import parse_bytes
-
-    settings = dask.config.get("mlopt.resources", None) or {}
+    settings = options.given("mlopt.resources", {})
+    if not isinstance(settings, Mapping):
+        raise options.refusal("mlopt.resources", "a mapping of fields to numbers", settings)
     settings = {str(name).replace("-", "_"): value for name, value in settings.items()}
     if unknown := sorted(set(settings) - set(Resources.names())):
         raise InputError(
@@ -102,10 +103,13 @@ def configured(resources: Resources) -> Resources:
             f"Fields: {', '.join(Resources.names())}."
         )
     if isinstance(settings.get("memory"), str):
-        settings["memory"] = parse_bytes(settings["memory"])
+        settings["memory"] = options.size("mlopt.resources.memory", 0)
     if set(settings) - {"workers", "threads", "memory"}:  # other rates, other predictions
         resources = replace(resources, experience=None)
-    return resources.with_rates(settings)
+    try:
+        return resources.with_rates(settings)
+    except InputError as error:
+        raise InputError(f"`mlopt.resources` in dask.config: {error}") from None
 
 
 def memory_limit() -> int:

@@ -46,6 +46,15 @@ class Block:
         """Bytes of all its arrays."""
         return array_bytes(self.X) + sum(array.nbytes for array in self.extra.values())
 
+    @property
+    def by_columns(self) -> Any:
+        """Features for who reads columns: a `csc_array` where they were given as one."""
+        return self.X
+
+    def beside(self, arrays: Mapping[str, np.ndarray]) -> Block:
+        """The same rows with further per-row arrays."""
+        return replace(self, extra={**self.extra, **arrays})
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, usable(value))
@@ -112,7 +121,7 @@ def csr_of(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
 
 def beside(block: Block, arrays: Mapping[str, np.ndarray]) -> Block:
     """The same rows with further per-row arrays."""
-    return replace(block, extra={**block.extra, **arrays})
+    return block.beside(arrays)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -215,7 +224,7 @@ def inspect(X: Any, finite: bool = False) -> Found:
     sparse = bool(sp.issparse(X))
     values = X.data if sparse else X
     bad, value = None, 0.0
-    if not (finite or _all_finite(values)):
+    if not (finite or all_finite(values)):
         bad, value = _first_bad(X)
     rows, columns = X.shape
     return Found(
@@ -223,7 +232,8 @@ def inspect(X: Any, finite: bool = False) -> Found:
     )
 
 
-def _all_finite(values: np.ndarray) -> bool:
+def all_finite(values: np.ndarray) -> bool:
+    """Whether no value is NaN or infinite."""
     # One NaN or infinity spoils the sum, which is several times faster than a mask; a sum
     # that overflows is looked at again.
     with np.errstate(over="ignore", invalid="ignore"):

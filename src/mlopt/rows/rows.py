@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent import futures
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside, check_finite, csr_of, narrowed, widened
+from mlopt.rows.columnwise import Columnwise
 from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
@@ -63,6 +65,19 @@ class Rows:
     executor: Executor
     names: tuple[str, ...] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the blocks, where they are in memory here; those of a cluster stay there."""
+        here = isinstance(self.executor, Threads) and not self.shelves[0].exception()
+        shelves = [self.executor.result(one) for one in self.shelves] if here else None
+        return vars(self) | {"shelves": shelves, "executor": here and self.executor.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        executor = Threads(state["executor"] or None)
+        shelves = [_gone()] * len(state["sizes"])
+        if state["shelves"] is not None:
+            shelves = [executor.put(shelf) for shelf in state["shelves"]]
+        vars(self).update(state | {"shelves": tuple(shelves), "executor": executor})
+
     @staticmethod
     def of(
         X: Any,
@@ -105,6 +120,13 @@ class Rows:
     def held(matrix: Handle, *, executor: Executor) -> Rows:
         """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
         return Rows.on_shelves(split_held(matrix, executor), executor)
+
+    @staticmethod
+    def by_columns(X: Any, *, executor: Executor) -> Rows:
+        """A CSC matrix as one block, for who reads its columns; see `Columnwise`."""
+        block = Columnwise.of(X)
+        source = Source((executor.put((block,)),), (1,), (block.found,), None)
+        return Rows.on_shelves(source, executor)
 
     @staticmethod
     def on_shelves(source: Source, where: Executor) -> Rows:
@@ -334,6 +356,15 @@ class Rows:
         ]
 
 
+def _gone() -> Handle:
+    handle: futures.Future[Any] = futures.Future()
+    handle.set_exception(InputError(
+        "Rows that lie on a cluster do not travel with what was made from them, such as a "
+        "plan that was pickled: they must be read again. Make it anew from the data."
+    ))  # fmt: skip
+    return handle
+
+
 def _map(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> list[Any]:
     return [function(block, *broadcast) for block in shelf]
 
@@ -392,7 +423,9 @@ def _in_doubles(shelf: Any) -> Any:
         return replace(
             shelf, makes=tuple(partial(_made_in_doubles, m) for m in shelf.makes)
         )
-    return tuple(replace(block, X=block.X.astype(np.float64)) for block in shelf)
+    return tuple(
+        Block(block.X.astype(np.float64), block.extra, block.index) for block in shelf
+    )
 
 
 def _made_in_doubles(make: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
@@ -63,7 +63,9 @@ def problem_of(
     InputError
         X and y of different length, masked arrays, a split without rows.
     """
-    estimators = [estimator for estimator, _ in families_of(search).values()]
+    # Before the splitter draws: a generator may be that of the estimator, too.
+    copies = {name: clone(one) for name, (one, _) in families_of(search).items()}
+    estimators = [*copies.values()]
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
     y = _here(y, "y")
@@ -94,6 +96,7 @@ def problem_of(
         told=told,
         near=threads_beside(executor, search.client, search.n_jobs, (given_X, y)),
         routed=routing_enabled(),
+        estimators=copies,
     )
 
 

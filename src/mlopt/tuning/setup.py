@@ -54,7 +54,8 @@ def prepare(
     """
     remember = given is not None
     families = families_of(search)
-    estimators = {name: estimator for name, (estimator, _) in families.items()}
+    given_as = {name: estimator for name, (estimator, _) in families.items()}
+    estimators = {**given_as, **problem.estimators}
     space = (
         Space.of_families(families, in_turn=isinstance(search.estimator, Mapping))
         if "" not in families

@@ -179,6 +179,22 @@ def test_what_the_table_lacks_is_refused_with_its_reason() -> None:
         plan(Task("hinge"), X, Y, methods=SOLVERS)
 
 
+def test_a_hinge_loss_of_weighted_rows_without_a_penalty_is_refused_in_a_sentence() -> None:
+    weights = np.linspace(1.0, 2.0, len(Y))
+    said = r"^`l2` must be positive for the hinge loss .*weights, got 0.0: .*`sample_w"
+    with pytest.raises(InputError, match=said) as refused:
+        plan(Task("hinge"), X, Y, sample_weight=weights)
+    assert len(str(refused.value)) < 200
+    assert plan(Task("hinge", l2=1e-6), X, Y, sample_weight=weights).chosen
+
+
+def test_a_reason_is_said_once_for_all_methods_that_have_it() -> None:
+    with pytest.raises(InputError, match=r"here: not with an L1 .* \(\S+ and \d+ more"):
+        plan(Task("huber", l1=0.1), X, NUMBERS)
+    with pytest.raises(InputError, match=r"here: not for the hinge loss \(lbfgs\)\.$"):
+        plan(Task("hinge"), X, Y, methods=["lbfgs"])
+
+
 def test_speculation_is_bounded_and_sees_the_data() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(120_000, 40))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
@@ -58,6 +59,9 @@ class Ranker:
     passes: dict[str, Passes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _prices: dict[str, Price] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_prices": {}}  # worked out again when they are asked for
 
     @cached_property
     def outline(self) -> Outline:
@@ -264,13 +268,14 @@ def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
 def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:
     """Why a method is of no use for a problem and a criterion; "" where it is."""
     if loss not in method.losses:
-        return _not_for(loss)
+        return not_for(loss)
     if sharp and not method.sharp:
         return "not with an L1 penalty or positive weights"
     return "" if isinstance(stop, method.stops) else f"it cannot stop at a {stop}"
 
 
-def _not_for(loss: str) -> str:
+def not_for(loss: str) -> str:
+    """That a method is for other losses."""
     return f"not for the {loss} loss"
 
 
@@ -304,7 +309,7 @@ def prices(
     found: dict[str, Cost | str] = {}
     for name in names:
         if outline.loss not in BY_NAME[name].losses:
-            found[name] = _not_for(outline.loss)
+            found[name] = not_for(outline.loss)
             continue
         price = BY_NAME[name].calibrated(outline, resources)
         count = passes_to_expect(name, outline) if passes is None else passes

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
-from mlopt.gd.plans.fitting import Ranker, unfit
+from mlopt.gd.plans.fitting import Ranker, not_for, unfit
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import BY_NAME, METHODS
@@ -105,9 +105,7 @@ def plan(
     # What may touch a few rows only is no rival of what takes whole passes.
     found = ranked(m for m in able if m.unit == "passes") or ranked(able)
     if not found:
-        refused = useless | ranker.refused
-        reasons = "; ".join(f"{name}: {text}" for name, text in refused.items())
-        raise InputError(f"No method can minimise {task.title} here. {reasons}.")
+        raise InputError(_why_none(problem, useless | ranker.refused))
     if speculation and len(found) > 1:
         if speculation is not True:
             found = ranker.ranked(able if methods else [a.method for a in found])
@@ -117,6 +115,28 @@ def plan(
     found = _within(found, time_limit, max_iter)
     seconds = time.perf_counter() - started
     return SolverPlan(task, found, ranker, useless, seconds, (time_limit, max_iter))
+
+
+def _why_none(problem: Problem, refused: Mapping[str, str]) -> str:
+    """That no method is left: what must hold, or each reason with those that have it."""
+    task = problem.task
+    plain = problem.sharp or task.l2 or problem.even
+    if task.loss == "hinge" and not plain and "dual-coordinate-descent" in refused:
+        return (
+            "`l2` must be positive for the hinge loss of rows with weights, got "
+            f"{task.l2!r}: give a small one, such as 1e-6, or leave `sample_weight` out."
+        )
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        reasons.setdefault(why, []).append(name)
+    other = reasons.pop(not_for(task.loss_name), [])
+    if not reasons:  # which would say least, were there others
+        reasons = {not_for(task.loss_name): other}
+    told = (
+        f"{why} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
+        for why, names in reasons.items()
+    )
+    return f"No method can minimise {task.title} here: {'; '.join(told)}."
 
 
 def _sampled(

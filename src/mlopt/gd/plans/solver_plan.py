@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlopt import plan as plans
 from mlopt.gd.plans.fitting import Ranker
@@ -32,6 +33,10 @@ class SolverPlan:
     unfit: dict[str, str] = field(default_factory=dict)
     planning_seconds: float = 0.0
     limits: tuple[float | None, int | None] = (None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert self.alternatives  # they are read where no rows are, too
+        return vars(self)
 
     @property
     def chosen(self) -> Alternative:

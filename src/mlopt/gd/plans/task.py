@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -219,7 +218,7 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=self.sharp, even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, look=cache(partial(_look, self.task, rows)),
+            spectrum=self._spectrum, look=Looks(self.task, rows),
         )  # fmt: skip
 
     @cached_property
@@ -271,8 +270,19 @@ class Problem:
         return float(total) / self.rows.n
 
 
-def _look(task: Task, rows: Rows) -> Look:
-    return Look.of(rows, _rare(task, rows))
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """A look at some rows, when it is asked for; once."""
+
+    task: Task
+    rows: Rows
+
+    @cached_property
+    def _found(self) -> Look:
+        return Look.of(self.rows, _rare(self.task, self.rows))
+
+    def __call__(self) -> Look:
+        return self._found
 
 
 def _rare(task: Task, rows: Rows) -> float:

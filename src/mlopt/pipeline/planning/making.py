@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import dask
 import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
+from mlopt.options import one_of, plans_always
 from mlopt.pipeline.blocks.cut import (
     Blocks,
     check_same_rows,
@@ -29,13 +29,14 @@ from mlopt.pipeline.graph.schedule import in_turn, takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.optimizer import Applied, optimize
-from mlopt.pipeline.planning.worth import Worth, always, worth
+from mlopt.pipeline.planning.worth import Worth, worth
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import choose_ways
+from mlopt.pipeline.rules.keep_results import KEEPERS
 from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen
@@ -145,7 +146,7 @@ def make_plan(
         op.token for op in ops if isinstance(op, Learn) and op.token in environment
     )
     keeps = "keep_results" not in without
-    keep = str(dask.config.get("mlopt.keep", "best")) if keeps else "nothing"
+    keep = one_of("mlopt.keep", KEEPERS) if keeps else "nothing"
     there = frozenset(
         op.token
         for op in ops
@@ -174,7 +175,7 @@ def _not_worth_it(
     """What planning and the fit take, where it cannot pay; None where it can, or nobody
     knows."""
     shape = getattr(problem.X, "shape", ())
-    if always() or is_dask(problem.X) or is_dask(problem.y) or not shape:
+    if plans_always() or is_dask(problem.X) or is_dask(problem.y) or not shape:
         return None
     if shape[0] <= TINY:  # as scikit-learn runs it, whatever it takes
         return None

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import dask
-
 from mlopt.errors import InputError
+from mlopt.options import switch
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.graph.walking import show, walk
 from mlopt.pipeline.rules.base import Context, Draft, Rule
@@ -67,7 +66,7 @@ def optimize(
     A rule that would change what is computed, which is an error of mlopt, is left out, too;
     with `mlopt.strict` in `dask.config` that raises an AssertionError.
     """
-    log = []
+    log, strict = [], switch("mlopt.strict", False)
     for name, rule in rules.items():
         if name in without:
             continue
@@ -75,7 +74,7 @@ def optimize(
         new = rule(draft, context)
         took = time.perf_counter() - begin
         broken = not is_same(draft, new)
-        if broken and dask.config.get("mlopt.strict", False):
+        if broken and strict:
             raise AssertionError(f"Rule `{name}` changed what the pipeline computes.")
         new = draft if broken else new
         log.append(Applied(name, took, draft, new, broken))

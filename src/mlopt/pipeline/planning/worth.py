@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import dask
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin
@@ -20,7 +19,6 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 
 from mlopt.costs import Cost
-from mlopt.errors import InputError
 from mlopt.identity import class_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import OnePass
@@ -47,8 +45,6 @@ LIGHT = numbers.LIGHT | text.LIGHT
 """Steps that go through their values once, and give no more than they are given."""
 DRAWN = frozenset(Drawn.kinds)
 """Steps that multiply rows with what they drew."""
-WANTED = ("where it pays", "always")
-"""What `mlopt.plan` may say: whether to plan what takes less than its planning."""
 _CALLS = 3
 """Of each step on each sample: what is short is timed again."""
 _FEW, _CLASSES = 4, 4096
@@ -93,20 +89,6 @@ class Worth:
         planning, saved = map(format_seconds, (self.planning, self.saved))
         fit = "" if self.plainly is None else f", the fit {format_seconds(self.plainly)}"
         return f"planning takes about {planning} and saves {saved} at most{fit}"
-
-
-def always() -> bool:
-    """Whether the user wants plans whatever they take, as `mlopt.plan` says.
-
-    Raises
-    ------
-    InputError
-        When it says anything else.
-    """
-    wanted = dask.config.get("mlopt.plan", WANTED[0])
-    if wanted not in WANTED:
-        raise InputError(f"`mlopt.plan` must be one of {WANTED}, got {wanted!r}.")
-    return str(wanted) == "always"
 
 
 def worth(

@@ -63,8 +63,6 @@ def _with_those_there(draft: Draft, context: Context) -> Draft:
 
 
 def _chosen(engine: Engine, context: Context) -> Found:
-    if context.keep not in KEEPERS:
-        raise InputError(f"`mlopt.keep` must be one of {KEEPERS}, got {context.keep!r}.")
     if context.keep == "best":
         starts = (engine.begin(budget) for budget in [context.budget])
         return engine.run().best(context.budget, starts)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.cluster import Executor, Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd import estimator_base
+from mlopt.options import plans_always
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import (
     Blocks,
@@ -36,7 +37,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.fitted import plan_fitted
 from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import left_out
-from mlopt.pipeline.planning.worth import always, is_light, worth_applying
+from mlopt.pipeline.planning.worth import is_light, worth_applying
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
@@ -158,7 +159,7 @@ def are_few(pipeline: Any, X: Any) -> bool:
     images = getattr(X, "ndim", 2) > 2
     if tables.count_rows(X) < (_MANY_IMAGES if images else _MANY):
         return True
-    return not always() and not worth_applying(pipeline.steps, X)
+    return not plans_always() and not worth_applying(pipeline.steps, X)
 
 
 def _blind(planned: Planned) -> Apply | None:

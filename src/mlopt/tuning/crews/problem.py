@@ -75,6 +75,8 @@ class Problem:
     than to ask a worker. None where rows stay where they were made."""
     routed: bool = False
     """Whether scikit-learn's metadata routing says who gets what."""
+    estimators: Mapping[str, Any] = field(default_factory=dict)
+    """Of each family, as it was before splits were drawn; as given where none is."""
 
     @cached_property
     def n(self) -> int:

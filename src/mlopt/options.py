@@ -1,0 +1,86 @@
+"""What users set under ``mlopt`` in `dask.config`, checked where it is read.
+
+A setting that is None is as one that is not there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from mlopt.errors import InputError
+
+PLANS = ("where it pays", "always")
+"""What `mlopt.plan` may say: whether to plan what takes less than its planning."""
+
+
+def given(name: str, default: Any = None) -> Any:
+    """What is set, whatever it is."""
+    import dask.config  # which only who has settings need import
+
+    found = dask.config.get(name, None)
+    return default if found is None else found
+
+
+def one_of(name: str, allowed: Sequence[str]) -> str:
+    """One of the ``allowed`` texts; the first where nothing is set.
+
+    Raises
+    ------
+    InputError
+        When it is none of them. So with all that follow.
+    """
+    found = given(name, allowed[0])
+    if not isinstance(found, str) or found not in allowed:
+        raise refusal(name, f"one of {tuple(allowed)}", found)
+    return found
+
+
+def switch(name: str, default: bool) -> bool:
+    """Whether it is on: True or False, or 1 or 0."""
+    found = given(name, default)
+    # Text such as "no" would count as True.
+    if not isinstance(found, bool | int) or found not in (0, 1):
+        raise refusal(name, "True or False", found)
+    return bool(found)
+
+
+def size(name: str, default: int | str) -> int:
+    """Bytes: a number, or text as in "2GiB"."""
+    found = given(name, default)
+    count = as_bytes(found)
+    if count is None:
+        raise refusal(name, 'a number of bytes of at least 0, or text as in "2GiB"', found)
+    return count
+
+
+def folder(name: str) -> str | os.PathLike[str] | None:
+    """A folder, or None where none is set."""
+    found = given(name)
+    if found is None or (isinstance(found, str | os.PathLike) and str(found)):
+        return found
+    raise refusal(name, "the path of a folder", found)
+
+
+def plans_always() -> bool:
+    """Whether the user wants plans whatever they take, as `mlopt.plan` says."""
+    return one_of("mlopt.plan", PLANS) == "always"
+
+
+def as_bytes(value: Any) -> int | None:
+    """The bytes that ``value`` means; None where it means none."""
+    from dask.utils import parse_bytes
+
+    if isinstance(value, bool):
+        return None
+    try:
+        count = int(parse_bytes(value) if isinstance(value, str) else value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return count if count >= 0 else None
+
+
+def refusal(name: str, must_be: str, found: Any) -> InputError:
+    """That a setting must be something else."""
+    return InputError(f"`{name}` in dask.config must be {must_be}, got {found!r:.200}.")
