@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dask.utils import parse_bytes
-
 from mlopt.cluster import Executor
-from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
+from mlopt.resources.sizes import bytes_of
 from mlopt.rows.room import memories
 
 _SHARE = 0.75
@@ -38,16 +36,7 @@ def budget_bytes(given: Any, executor: Executor | None) -> int:
         given = dask.config.get("mlopt.memory-budget", "auto")
     if given == "auto":
         return _free(executor)
-    try:
-        value = int(given) if isinstance(given, int | float) else int(parse_bytes(given))
-    except (ValueError, TypeError, OverflowError):
-        value = -1
-    if value < 0 or isinstance(given, bool):
-        raise InputError(
-            '`memory_budget` must be "auto", a number of bytes of at least 0, or text as '
-            f'in "2GiB", got {given!r}.'
-        )
-    return value
+    return bytes_of("`memory_budget`", given, instead='"auto"')
 
 
 def _free(executor: Executor | None) -> int:

@@ -18,7 +18,6 @@ from typing import Any
 import dask
 import numpy as np
 from dask.sizeof import sizeof
-from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
 from mlopt.caching import Disk, Keeper
@@ -26,6 +25,7 @@ from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
+from mlopt.resources.sizes import bytes_of
 
 
 class Environment:
@@ -141,13 +141,13 @@ def _held(keeper: Keeper, token: str, budget: int) -> Any:
 
 
 def _bytes(setting: str) -> int:
-    return int(parse_bytes(dask.config.get(setting, 0)))
+    return bytes_of(f"`{setting}`", dask.config.get(setting, 0))
 
 
 def _disk() -> Disk | None:
     folder = dask.config.get("mlopt.disk", None)
     limit = dask.config.get("mlopt.disk-limit", "100GB")
-    return None if folder is None else Disk(folder, parse_bytes(limit))
+    return None if folder is None else Disk(folder, bytes_of("`mlopt.disk-limit`", limit))
 
 
 def _on_disk(kind: str, token: str) -> bool:

@@ -16,6 +16,7 @@ from mlopt.resources.control_groups import group_limits
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.experience import experience, forget
 from mlopt.resources.measure import measure
+from mlopt.resources.sizes import bytes_of
 
 _known: dict[str, dict[str, float]] = {}
 _lock = open_in_forks(threading.Lock())
@@ -92,7 +93,6 @@ def configured(resources: Resources) -> Resources:
         If a setting names no field of `Resources`.
     """
     import dask.config
-    from dask.utils import parse_bytes
 
     settings = dask.config.get("mlopt.resources", None) or {}
     settings = {str(name).replace("-", "_"): value for name, value in settings.items()}
@@ -102,7 +102,7 @@ def configured(resources: Resources) -> Resources:
             f"Fields: {', '.join(Resources.names())}."
         )
     if isinstance(settings.get("memory"), str):
-        settings["memory"] = parse_bytes(settings["memory"])
+        settings["memory"] = bytes_of("`mlopt.resources.memory`", settings["memory"])
     if set(settings) - {"workers", "threads", "memory"}:  # other rates, other predictions
         resources = replace(resources, experience=None)
     return resources.with_rates(settings)
