@@ -262,7 +262,7 @@ def serve(
     if missing:
         needed = " and ".join(missing)
         raise ConfigError(f"`mlopt serve` needs {needed}: pip install 'mlopt[serve]'.")
-    from mlopt.resources.sizes import bytes_of
+    from mlopt.parameters import bytes_of
     from mlopt.serving.app import Limits
     from mlopt.serving.server import Where, read_token
     from mlopt.serving.server import serve as run

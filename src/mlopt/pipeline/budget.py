@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.cluster import Executor
+from mlopt.parameters import bytes_of
 from mlopt.resources.probe import memory_limit
-from mlopt.resources.sizes import bytes_of
 from mlopt.rows.room import memories
 
 _SHARE = 0.75

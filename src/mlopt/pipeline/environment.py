@@ -22,10 +22,10 @@ from scipy.sparse import issparse
 
 from mlopt.caching import Disk, Keeper
 from mlopt.locking import open_in_forks
+from mlopt.parameters import bytes_of
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
-from mlopt.resources.sizes import bytes_of
 
 
 class Environment:

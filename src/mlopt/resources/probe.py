@@ -9,6 +9,7 @@ from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.locking import open_in_forks
+from mlopt.parameters import bytes_of
 from mlopt.resources import cache
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
@@ -16,7 +17,6 @@ from mlopt.resources.control_groups import group_limits
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.experience import experience, forget
 from mlopt.resources.measure import measure
-from mlopt.resources.sizes import bytes_of
 
 _known: dict[str, dict[str, float]] = {}
 _lock = open_in_forks(threading.Lock())

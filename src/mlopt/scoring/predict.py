@@ -29,10 +29,10 @@ from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
 from mlopt.identity import token_of
 from mlopt.interrupts import Interrupts
+from mlopt.parameters import bytes_of
 from mlopt.plan import Plan
 from mlopt.readers.files import NotAlikeError
 from mlopt.resources.probe import memory_limit
-from mlopt.resources.sizes import bytes_of
 from mlopt.scoring.blocks import Block
 from mlopt.scoring.files import (
     Job,

@@ -13,8 +13,8 @@ from mlopt.cluster.mesh_here import mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import DeadlineError, InputError, StreamClosedError
 from mlopt.events import Observer, ignore
+from mlopt.parameters import bytes_of
 from mlopt.plan import Plan
-from mlopt.resources.sizes import bytes_of
 from mlopt.streaming.answer import Answer, Feeds, check_request
 from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.explain import plan_of

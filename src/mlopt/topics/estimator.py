@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
+from mlopt.parameters import check_count
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
 from mlopt.server.layouts.places import Places
@@ -295,8 +296,7 @@ class LatentDirichletAllocation(
         list of lists
         """
         check_is_fitted(self)
-        if not isinstance(n_words, Integral) or n_words < 1:
-            raise InputError(f"`n_words` must be a whole number above 0, got {n_words!r}.")
+        check_count("n_words", n_words)
         words = self.components_.shape[1]
         names = getattr(self, "feature_names_in_", range(words))
         names = list(names if feature_names is None else feature_names)

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 import mlopt
 from mlopt.errors import InputError
+from mlopt.parameters import bytes_of
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
 from mlopt.resources.probe import configured
-from mlopt.resources.sizes import bytes_of
 
 
 @pytest.mark.parametrize(
