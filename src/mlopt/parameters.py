@@ -10,6 +10,9 @@ import numpy as np
 
 from mlopt.errors import InputError
 
+_SEEDS = 2**31 - 1
+"""Seeds are drawn below this, as scikit-learn's are."""
+
 
 def check_positive(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False
@@ -35,6 +38,15 @@ def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
         return value
     known = ", ".join(repr(one) for one in allowed)
     raise InputError(f"`{name}` must be one of {known}; got {value!r}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer as it is; from generators, those of NumPy for None, one is drawn."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(_SEEDS))
 
 
 def bytes_of(name: str, given: Any, *, least: int = 0, instead: str = "") -> int:
