@@ -22,9 +22,11 @@ import functools
 import itertools
 import math
 import os
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -38,7 +40,9 @@ from mlopt.server.elastic import Policy
 from mlopt.server.layouts.servers import Servers
 from mlopt.server.model import Kind, Work
 from mlopt.server.program import Adds, Program
-from mlopt.server.rehearsal import Rehearsal, epoch_seconds
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.server.rehearsal import Rehearsal, epoch_seconds
 
 PAPER = [  # app, pull by compute seconds, start, choice, optimum, relative performance
     ("NMF", 0.153, (27, 5), (24, 8), (23, 9), "98.8%"),

@@ -18,8 +18,10 @@ import argparse
 import itertools
 import math
 import os
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -28,8 +30,10 @@ import numpy as np
 
 from mlopt.server.autoconfig import best, predicted, shared
 from mlopt.server.model import Kind, Work, balance, seconds
-from mlopt.server.rehearsal import epoch_seconds
 from mlopt.server.simulate import simulate
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.server.rehearsal import epoch_seconds
 
 LINK = 1e8
 WAYS = [("lockstep", "in turn"), ("lockstep", "at once"), ("bounded", "auto"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -263,17 +262,18 @@ def serve(
     if missing:
         needed = " and ".join(missing)
         raise ConfigError(f"`mlopt serve` needs {needed}: pip install 'mlopt[serve]'.")
+    from mlopt.parameters import bytes_of
     from mlopt.serving.app import Limits
     from mlopt.serving.server import Where, read_token
     from mlopt.serving.server import serve as run
     from mlopt.serving.service import Service
 
-    limits = Limits(_seconds("deadline", deadline), _bytes("body", body))
+    limits = Limits(_seconds("deadline", deadline), bytes_of("--body", body, least=1))
     where = Where(host, port, read_token(token_file))
     service = Service(
         model,
         latency=_seconds("latency", latency),
-        most_bytes=_bytes("memory", memory),
+        most_bytes=bytes_of("--memory", memory, least=1),
         apart=True,
         tell=_tell,
     )
@@ -452,16 +452,6 @@ def _seconds(name: str, value: float) -> float:
     if not 0 < value < float("inf"):
         raise ConfigError(f"--{name} must be seconds above 0, got {value}.")
     return value
-
-
-def _bytes(name: str, text: str) -> int:
-    from dask.utils import parse_bytes
-
-    with suppress(ValueError):
-        number = int(parse_bytes(text))
-        if number > 0:
-            return number
-    raise ConfigError(f'--{name} must be bytes, as in "8MiB", got {text!r}.')
 
 
 def _client(scheduler: str | None) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.parameters import bytes_of
 
 PLANS = ("where it pays", "always")
 """What `mlopt.plan` may say: whether to plan what takes less than its planning."""
@@ -48,11 +49,7 @@ def switch(name: str, default: bool) -> bool:
 
 def size(name: str, default: int | str) -> int:
     """Bytes: a number, or text as in "2GiB"."""
-    found = given(name, default)
-    count = as_bytes(found)
-    if count is None:
-        raise refusal(name, 'a number of bytes of at least 0, or text as in "2GiB"', found)
-    return count
+    return bytes_of(f"`{name}` in dask.config", given(name, default))
 
 
 def folder(name: str) -> str | os.PathLike[str] | None:
@@ -66,19 +63,6 @@ def folder(name: str) -> str | os.PathLike[str] | None:
 def plans_always() -> bool:
     """Whether the user wants plans whatever they take, as `mlopt.plan` says."""
     return one_of("mlopt.plan", PLANS) == "always"
-
-
-def as_bytes(value: Any) -> int | None:
-    """The bytes that ``value`` means; None where it means none."""
-    from dask.utils import parse_bytes
-
-    if isinstance(value, bool):
-        return None
-    try:
-        count = int(parse_bytes(value) if isinstance(value, str) else value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return count if count >= 0 else None
 
 
 def refusal(name: str, must_be: str, found: Any) -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.server.rehearsal import Epoch, Rehearsal, epoch_seconds
 
 from mlopt.errors import InputError
 from mlopt.events import Event, Reconfigured
@@ -11,7 +12,6 @@ from mlopt.server.autoconfig import Configuration, best
 from mlopt.server.elastic import Controller
 from mlopt.server.metrics import Metrics
 from mlopt.server.model import Kind, Mode, Work
-from mlopt.server.rehearsal import Epoch, Rehearsal, epoch_seconds
 
 LINK = 1e8
 N = 12

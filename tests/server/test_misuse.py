@@ -55,7 +55,7 @@ def test_a_model_that_is_none_is_refused_at_once(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"passes": -1}, "`passes` must be a whole number of at least 0, got -1"),
+        ({"passes": -1}, "`passes` must be an integer of at least 0, got -1"),
         ({"passes": 2.5}, "`passes` must be .* got 2.5"),
         ({"passes": None}, "`passes` must be"),
         ({"staleness": -1, "mode": "bounded"}, "`staleness` must be .* at least 0, got -1"),

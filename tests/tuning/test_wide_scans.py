@@ -13,13 +13,19 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 from mlopt import ModelSearchCV
+from mlopt.cluster import Threads
 from mlopt.gd.columns import Model
 from mlopt.gd.newton_training import NewtonTraining
 from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.resources import Resources
 from mlopt.rows import Rows
-from mlopt.tuning.crews import scan
+from mlopt.tuning.crews import scan, spaces
+from mlopt.tuning.crews.linear_task import LinearTask, linear_form
+from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scans import DUAL, NEWTON
+from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, space_of
+from mlopt.tuning.crews.splits import make_splits
 
 Array = NDArray[Any]
 SPACES = [
@@ -92,6 +98,25 @@ def test_rows_are_narrowed_where_columns_are_many_and_only_there(
     ModelSearchCV(LinearSVC(), GRID, cv=3).fit(X[:, :10], y)
     assert found
     assert not any(space.narrow for space in found)
+
+
+def test_memory_alone_limits_the_rows_that_are_narrowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2200, 6000)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
+    found = [linear_form(LinearSVC(C=C)) for C in GRID["C"]]
+    tasks = [task for task in found if isinstance(task, LinearTask)]
+    assert tasks
+    splits = make_splits(3, X, y, n=len(y), classifier=True)
+    metrics = metrics_of("accuracy", LinearSVC(), True)
+    problem = Problem(X, y, splits, metrics, True, Threads(2))
+    rows = Rows.of(X, executor=Threads(2))
+    for memory, narrow in ((16 << 30, True), (200 << 20, False)):
+        here = Resources(threads=2, memory=memory)
+        monkeypatch.setattr(spaces, "resources_of", lambda _, here=here: here)
+        assert space_of(tasks, rows, problem).narrow == narrow
 
 
 def test_sparse_rows_with_little_in_common_are_searched_in_their_duals(

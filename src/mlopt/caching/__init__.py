@@ -2,7 +2,6 @@
 
 ::
 
-    profile      seconds and bytes at full size, from two small samples
     graph        steps, what each takes, who reads whom and how often
     recurrences  how often each step runs and how long all takes, given what is kept
     strategies   which outputs to keep within a budget; `choose` takes the best
@@ -17,7 +16,6 @@ from mlopt.caching.disk import Disk
 from mlopt.caching.graph import Graph, Node
 from mlopt.caching.lru import Simulated, simulate
 from mlopt.caching.memory import Keeper, Statistics
-from mlopt.caching.profile import Measured, Profile
 from mlopt.caching.recurrences import executions, requests, run_seconds, savings
 from mlopt.caching.searching import Found, Price, search
 from mlopt.caching.strategies import STRATEGIES, Kept, Strategy, contenders
@@ -29,10 +27,8 @@ __all__ = [
     "Graph",
     "Keeper",
     "Kept",
-    "Measured",
     "Node",
     "Price",
-    "Profile",
     "Simulated",
     "Statistics",
     "Strategy",

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Threads
@@ -39,13 +38,11 @@ from mlopt.factors.ratings import (
 )
 from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
+from mlopt.parameters import seed_of
 from mlopt.rows.frames import frame_names, is_frame
 from mlopt.server.layouts.places import Places
 
 Array = NDArray[Any]
-
-_SEEDS = 2**31 - 1
-"""Seeds are drawn below this, as scikit-learn's are."""
 
 
 class MatrixFactorization(RegressorMixin, BaseEstimator):
@@ -229,7 +226,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         if not self.implicit:
             warn_of_small(ratings, self.alpha)
         before = self if self.warm_start and hasattr(self, "user_factors_") else None
-        seed = self._seed if before else self._draw()
+        seed = self._seed if before else seed_of(self.random_state)
         settings = self._settings(seed)
         start, passes = begin(ratings, settings), 0
         if before:
@@ -392,11 +389,6 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     def _biased(self) -> bool:
         plain = not (self.nonnegative or self.implicit)
         return plain if self.biases == "auto" else bool(self.biases)
-
-    def _draw(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(_SEEDS))
 
     def _settings(self, seed: int) -> Settings:
         automatic = "als" if self.implicit else "sgd"

@@ -6,7 +6,7 @@ from typing import Any
 
 from mlopt import options
 from mlopt.cluster import Executor
-from mlopt.errors import InputError
+from mlopt.parameters import bytes_of
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.room import memories
 
@@ -37,12 +37,7 @@ def budget_bytes(given: Any, executor: Executor | None) -> int:
         given = options.given("mlopt.memory-budget", "auto")
     if isinstance(given, str) and given == "auto":
         return _free(executor)
-    if (value := options.as_bytes(given)) is None:
-        raise InputError(
-            f'{name} must be "auto", a number of bytes of at least 0, or text as in '
-            f'"2GiB", got {given!r}.'
-        )
-    return value
+    return bytes_of(name, given, instead='"auto"')
 
 
 def _free(executor: Executor | None) -> int:

@@ -23,14 +23,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dask.utils import parse_bytes
-
 from mlopt.cluster.hands import Hands, most_processes
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
 from mlopt.identity import token_of
 from mlopt.interrupts import Interrupts
+from mlopt.parameters import bytes_of
 from mlopt.plan import Plan
 from mlopt.readers.files import NotAlikeError
 from mlopt.resources.probe import memory_limit
@@ -153,9 +152,7 @@ def predict(
             "Leave it out."
         )
     # of a machine that does other things, too: what is left is theirs, and Python's own
-    room = memory_limit() // 4 if memory is None else int(parse_bytes(memory))
-    if room < 1:
-        raise InputError(f"`memory` must be at least 1 byte, got {memory!r}.")
+    room = memory_limit() // 4 if memory is None else bytes_of("`memory`", memory, least=1)
     folder = Path(output).expanduser()
     jobs = jobs_of(files_of(paths), folder)
     prepare(jobs, folder, own)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlopt.cluster import Executor, Mesh, Threads, executor
 from mlopt.errors import InputError
+from mlopt.parameters import check_count
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
 from mlopt.server.blocks import Array
@@ -99,7 +99,7 @@ def check_state(state: Mapping[str, Any], program: Program) -> Kept:
             f"model of the shapes {ours}; got {sorted(state)} with {theirs}, and steps of "
             f"{len(steps)} blocks, not {len(program.cells)}."
         )
-    return Kept(whole("passes", state["passes"], 0), found, steps)
+    return Kept(check_count("passes", state["passes"], least=0), found, steps)
 
 
 def _shapes(parts: Sequence[Mapping[str, Array]]) -> list[dict[str, tuple[int, ...]]]:
@@ -109,20 +109,6 @@ def _shapes(parts: Sequence[Mapping[str, Array]]) -> list[dict[str, tuple[int, .
 def is_finite(parts: Sequence[Mapping[str, Array]]) -> bool:
     """Whether a model has neither NaN nor infinity."""
     return all(bool(np.isfinite(one).all()) for part in parts for one in part.values())
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least so much.
-
-    Raises
-    ------
-    InputError
-    """
-    if not isinstance(value, Integral) or value < least:
-        raise InputError(
-            f"`{name}` must be a whole number of at least {least}, got {value!r}."
-        )
-    return int(value)
 
 
 def check_where(where: Any) -> None:

@@ -13,6 +13,7 @@ from mlopt.cluster import Executor, Mesh, MeshHere, executor, mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import ClusterError, InputError, InputWarning
 from mlopt.events import Observer, ignore
+from mlopt.parameters import check_count
 from mlopt.plan import Choice, Plan
 from mlopt.server.elastic import Policy
 from mlopt.server.given import (
@@ -24,7 +25,6 @@ from mlopt.server.given import (
     is_finite,
     is_in_parts,
     parts_of,
-    whole,
 )
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.loading import Work
@@ -174,12 +174,12 @@ class Job:
             raise InputError(f"`observer` must be callable, got {observer!r:.60}.")
         check_where(where)
         count_threads(n_jobs)  # which refuses 0
-        self.limit, self.mode = whole("passes", passes, 0), mode
-        self.staleness = whole("staleness", staleness, 0)
-        self.servers = None if servers is None else whole("servers", servers, 1)
+        self.limit, self.mode = check_count("passes", passes, least=0), mode
+        self.staleness = check_count("staleness", staleness, least=0)
+        self.servers = None if servers is None else check_count("servers", servers)
         self._policy, self._observer = policy, observer
         self._where, self._n_jobs = where, n_jobs
-        self._members = whole("members", members, 1)
+        self._members = check_count("members", members)
         self._in_parts = is_in_parts(model)
         self._alone = not (self._in_parts or isinstance(model, Mapping))
         parts = parts_of(model)
@@ -262,7 +262,7 @@ class Job:
 
     def advance(self, passes: int) -> None:
         """Do so many more passes; see `run`. `close` lets go of the members."""
-        passes, began = whole("passes", passes, 0), time.monotonic()
+        passes, began = check_count("passes", passes, least=0), time.monotonic()
         try:
             if self._layout is None:
                 self._layout = self._laid_out()

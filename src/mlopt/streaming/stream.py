@@ -13,6 +13,7 @@ from mlopt.cluster.mesh_here import mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import DeadlineError, InputError, StreamClosedError
 from mlopt.events import Observer, ignore
+from mlopt.parameters import bytes_of
 from mlopt.plan import Plan
 from mlopt.streaming.answer import Answer, Feeds, check_request
 from mlopt.streaming.credits import BARRIER
@@ -82,10 +83,10 @@ class Stream:
         partition: int | Literal["auto"] = "auto",
     ) -> None:
         self._client, self._partition = client, _credits("partition", partition)
+        room = None if memory is None else bytes_of("`memory`", memory, least=1)
         self._room = Room(
-            count_threads(threads), _bytes(memory), _credits("open", open),
-            _credits("feeds", feeds),
-        )  # fmt: skip
+            count_threads(threads), room, _credits("open", open), _credits("feeds", feeds)
+        )
         self._observer = observer
         self._stages: tuple[Stage, ...] = ()
         self._gather: Stage | None = None
@@ -374,20 +375,6 @@ def _credits(name: str, given: int | str) -> int | None:
             "nothing would ever begin."
         )
     return given
-
-
-def _bytes(memory: int | str | None) -> int | None:
-    from dask.utils import parse_bytes
-
-    if memory is None:
-        return None
-    try:
-        found = int(parse_bytes(memory))
-    except ValueError:
-        found = 0
-    if found < 1:
-        raise InputError(f"`memory` must be bytes, as 2**30 or '1GiB', got {memory!r}.")
-    return found
 
 
 def _end(close: Callable[[], None], error: BaseException | None) -> None:

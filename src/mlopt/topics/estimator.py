@@ -14,7 +14,6 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -25,6 +24,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
+from mlopt.parameters import check_count, seed_of
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
 from mlopt.server.layouts.places import Places
@@ -34,9 +34,6 @@ from mlopt.topics.pricing import Sweeps
 from mlopt.topics.training import first_topics, likely_topics
 
 Array = NDArray[Any]
-
-_SEEDS = 2**31 - 1
-"""Seeds are drawn below this, as scikit-learn's are."""
 
 
 class LatentDirichletAllocation(
@@ -295,8 +292,7 @@ class LatentDirichletAllocation(
         list of lists
         """
         check_is_fitted(self)
-        if not isinstance(n_words, Integral) or n_words < 1:
-            raise InputError(f"`n_words` must be a whole number above 0, got {n_words!r}.")
+        check_count("n_words", n_words)
         words = self.components_.shape[1]
         names = getattr(self, "feature_names_in_", range(words))
         names = list(names if feature_names is None else feature_names)
@@ -349,11 +345,6 @@ class LatentDirichletAllocation(
         """Set ``n_features_in_``, and ``feature_names_in_`` where X has names."""
         validate_data(self, X, skip_check_array=True, reset=True)
 
-    def _draw(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(_SEEDS))
-
     def _priors(self) -> Priors:
         usual = 1.0 / self.n_components
         alpha, beta = self.doc_topic_prior, self.topic_word_prior
@@ -365,7 +356,7 @@ class LatentDirichletAllocation(
         """The `state` of a training to begin with, and the seed."""
         n = len(documents.words)
         if not (self.warm_start and hasattr(self, "components_")):
-            seed = self._draw()
+            seed = seed_of(self.random_state)
             topics = first_topics(n, self.n_components, seed)
             return {"topics": topics, "passes": 0}, seed
         known, state = self._trained

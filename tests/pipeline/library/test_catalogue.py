@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 from sklearn.base import BaseEstimator
+from tests.pipeline.library.catalogue.entry import Entry
+from tests.pipeline.library.catalogue.page import EXAMPLE, page
+from tests.pipeline.library.catalogue.table import ENTRIES
 
 import mlopt
 from mlopt.costs import Cost
@@ -18,8 +21,6 @@ from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.pricing import shape_of_stats
 from mlopt.pipeline import library
 from mlopt.pipeline.library import pca_plan
-from mlopt.pipeline.library.catalogue import ENTRIES, Entry
-from mlopt.pipeline.library.catalogue.page import EXAMPLE, page
 from mlopt.pipeline.library.image.convolution_ways import WAYS
 from mlopt.resources import Calibration, Factors, Resources
 from mlopt.stats import Stats
@@ -40,8 +41,6 @@ NO_OPERATORS = {
 def operators() -> Iterator[type]:
     """Public classes of the library that do something to data."""
     for module in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
-        if module.name.endswith("__main__"):
-            continue
         for name, one in vars(import_module(module.name)).items():
             own = inspect.isclass(one) and one.__module__ == module.name
             if not own or name.startswith("_") or inspect.isabstract(one):
@@ -121,5 +120,5 @@ def test_costs_are_calibrated_as_choices_are() -> None:
 def test_the_page_is_what_the_catalogue_says() -> None:
     assert (HERE / "docs/operators.md").read_text() == page(), (
         "docs/operators.md is out of date: write it anew by "
-        "`python -m mlopt.pipeline.library.catalogue > docs/operators.md`."
+        "`python -m tests.pipeline.library.catalogue.page > docs/operators.md`."
     )

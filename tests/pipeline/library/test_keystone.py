@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pytest
+from tests.pipeline.library import keystone
+from tests.pipeline.library.keystone import LINEAR_SOLVERS, PCA, SHIPPED, Problem, choose
 
 from mlopt.errors import InputError
-from mlopt.pipeline.library import keystone
-from mlopt.pipeline.library.keystone import LINEAR_SOLVERS, PCA, SHIPPED, Problem, choose
 
 # Memory of one r3.4xlarge.
 MACHINE = 122 * 2**30

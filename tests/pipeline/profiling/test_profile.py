@@ -25,7 +25,6 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 from tests.clocks import Clock
 from tests.pipeline.graphs import scaled
 
-from mlopt.caching import Measured
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.few import Few
@@ -62,13 +61,8 @@ def profiled(op: Operator, threads: int = 2) -> Profile:
 def test_bytes_grow_with_the_rows() -> None:
     op = scaled("features", X, RBFSampler(n_components=16, random_state=0))
     assert profiled(op).bytes(op) == ROWS * 16 * 8
-
-
-def test_a_measure_is_the_record_of_caching() -> None:
     op = scaled("features", X)
-    measured = profiled(op).measures[op.token].lines.at(ROWS)
-    assert isinstance(measured, Measured)
-    assert measured.bytes == ROWS * 4 * 8
+    assert profiled(op).measures[op.token].bytes.at(ROWS) == ROWS * 4 * 8
 
 
 CLOCK = Clock(threads=2)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.pipeline.graphs import DATA
 
 import mlopt
-from mlopt.caching import Measured, Profile
+from mlopt.costs import Fit
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Convert, Learn
 from mlopt.pipeline.planning.optimizer import is_same
@@ -25,6 +25,8 @@ from mlopt.pipeline.rules.fuse_rows import fuse_rows
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
+NOTHING = Fit(0.0, 0.0)
+
 
 def learn(estimator: Any) -> Learn:
     ways = ways_of(estimator)
@@ -33,9 +35,8 @@ def learn(estimator: Any) -> Learn:
 
 def converted(op: Learn, *, sparse: bool) -> Draft:
     stats = Stats(100, 3, sparse=sparse, density=0.1 if sparse else 1.0)
-    lines = Profile.of([Measured(100, 0.0, 0.0)])
     costs = Costs(100, 1, 1, Resources(workers=1, threads=1))
-    costs.measures[DATA.token] = Measure(lines, stats)
+    costs.measures[DATA.token] = Measure(NOTHING, NOTHING, stats)
     return convert_layouts(Draft((op,)), Context(costs, 0))
 
 

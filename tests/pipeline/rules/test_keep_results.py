@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from tests.pipeline.graphs import DATA, OTHER, scaled, union
 
-from mlopt.caching import Measured
-from mlopt.caching import Profile as Lines
+from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
@@ -51,8 +50,8 @@ def context(
     found = Profile(ROWS, BLOCKS, 1, Resources(workers=1, threads=1, memory=2**34))
     for op in walk(sinks):
         took, size = (seconds or {}).get(op.step, 1.0), sizes.get(op.step, 0.0)
-        lines = Lines.of([Measured(ROWS, took, size)])
-        found.measures[op.token] = Measure(lines, Stats(ROWS, 1))
+        lines = Line.of([ROWS], [took]), Line.of([ROWS], [size])
+        found.measures[op.token] = Measure(*lines, Stats(ROWS, 1))
     return Context(found, budget, passes=lambda _: 9.0, keep=keep)
 
 

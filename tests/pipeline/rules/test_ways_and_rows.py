@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.graphs import DATA, scaled, union
 
-from mlopt.caching import Measured
-from mlopt.caching import Profile as Lines
+from mlopt.costs import Fit as Line
 from mlopt.pipeline.fits.base import Fit, Layout, ManyPasses, OnePass
 from mlopt.pipeline.graph.operators import Learn, Operator
 from mlopt.pipeline.graph.schedule import Timetable
@@ -69,7 +68,8 @@ def measured(
     for op in walk(sinks):
         took, size = seconds.get(op.step, 0.0), sizes.get(op.step, 0.0)
         stats = Stats(ROWS, 100, sparse=sparse, density=0.01 if sparse else 1.0)
-        found.measures[op.token] = Measure(Lines.of([Measured(ROWS, took, size)]), stats)
+        lines = Line.of([ROWS], [took]), Line.of([ROWS], [size])
+        found.measures[op.token] = Measure(*lines, stats)
     return found
 
 

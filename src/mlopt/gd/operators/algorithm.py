@@ -15,7 +15,7 @@ from mlopt.gd.operators.samplers import Sampler
 from mlopt.gd.operators.sources import Source
 from mlopt.gd.operators.stopping import GradientNorm, Tolerance, ZeroWeights
 from mlopt.gd.operators.updates import GradientStep
-from mlopt.gd.parameters import check_count
+from mlopt.parameters import check_count
 
 Function = Callable[..., Any]
 

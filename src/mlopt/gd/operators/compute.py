@@ -18,8 +18,8 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.interfaces import Batch, Context, Floats, Sums
-from mlopt.gd.parameters import check_positive
 from mlopt.kernels.pointwise import losses_and_slopes, number_of
+from mlopt.parameters import check_positive
 
 
 @dataclass(frozen=True)

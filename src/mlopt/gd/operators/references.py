@@ -37,7 +37,7 @@ from mlopt.gd.operators.updates import (
     Step,
     Svrg,
 )
-from mlopt.gd.parameters import check_count
+from mlopt.parameters import check_count
 
 
 @dataclass(frozen=True)

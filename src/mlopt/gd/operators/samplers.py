@@ -15,7 +15,7 @@ import numpy as np
 
 from mlopt.gd.operators.interfaces import Batch, Context, Units, pick, stacked
 from mlopt.gd.operators.sources import Source
-from mlopt.gd.parameters import check_count
+from mlopt.parameters import check_count
 
 _ROWS, _ORDER, STAGE, SPECULATION = range(4)
 """Streams of random numbers: which rows of an iteration, the order of partitions, the rows

@@ -17,7 +17,7 @@ from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.samplers import SPECULATION
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.stopping import always
-from mlopt.gd.parameters import check_count, check_positive
+from mlopt.parameters import check_count, check_positive
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.gd.operators.compute import mean_gradient
 from mlopt.gd.operators.interfaces import Batch, Context, Sums
-from mlopt.gd.parameters import check_positive
+from mlopt.parameters import check_positive
 
 
 @dataclass(frozen=True)

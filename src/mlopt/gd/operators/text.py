@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from mlopt.errors import InputError
 from mlopt.gd.operators.interfaces import Batch, Context, Indices, Units
 from mlopt.gd.operators.sources import Source
-from mlopt.gd.parameters import check_count
 from mlopt.locking import cached_property
+from mlopt.parameters import check_count
 from mlopt.readers.files import HEAD, File
 from mlopt.readers.layout import BLANKS, Layout, layout_of
 from mlopt.readers.table import column

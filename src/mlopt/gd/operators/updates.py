@@ -19,7 +19,7 @@ from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.compute import mean_gradient
 from mlopt.gd.operators.interfaces import Context, Floats, Sums
 from mlopt.gd.operators.samplers import is_snapshot
-from mlopt.gd.parameters import check_positive
+from mlopt.parameters import check_positive
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -154,9 +154,11 @@ def by_rows(squares: Squares) -> Fit:
 
 def why_not(outline: Outline, resources: Resources) -> str | None:
     """Why a problem is not one for the products of its rows with each other, or None."""
-    shape = outline.shape
-    if why := penalised(outline):
-        return why
+    return penalised(outline) or too_many(outline.shape, resources)
+
+
+def too_many(shape: Shape, resources: Resources) -> str | None:
+    """Why there are too many rows for products of all of them, if there are."""
     if shape.n > shape.d:
         return f"has more equations, {shape.n}, than there are columns, {shape.d}"
     needed = 4 * 8.0 * shape.n**2 + 2.0 * shape.nonzero * shape.itemsize

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_count
+from mlopt.parameters import check_count
 from mlopt.rows import Rows
 
 Array = NDArray[Any]

@@ -24,8 +24,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.costs import Cost
-from mlopt.gd.parameters import check_choice
 from mlopt.gd.pricing import arithmetic
+from mlopt.parameters import check_choice
 from mlopt.pipeline.library.descriptors import _OfDescriptors, as_descriptors, sample_rows
 from mlopt.pipeline.library.gaussian_em import Mixture, posteriors
 from mlopt.pipeline.library.mixture import GaussianMixture, centred

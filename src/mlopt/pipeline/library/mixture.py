@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_count, check_positive
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.library.descriptors import _OfDescriptors, as_rows, some_of
 from mlopt.pipeline.library.gaussian_em import Mixture, fit_mixture, posteriors
 from mlopt.pipeline.library.moments import column_moments, join

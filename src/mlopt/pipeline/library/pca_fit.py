@@ -15,9 +15,9 @@ from sklearn.utils.validation import validate_data
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, plan_after, resources_of, see_columns
-from mlopt.gd.parameters import check_count
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.row_products import block_rows
+from mlopt.parameters import check_count
 from mlopt.pipeline.library.pca_plan import Shape, choose_solver
 from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
 from mlopt.plan import Choice

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mlopt.cluster import Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, see_columns
-from mlopt.gd.parameters import check_choice, check_count, check_positive
+from mlopt.parameters import check_choice, check_count, check_positive
 from mlopt.pipeline.library.moments import join
 from mlopt.prices import price
 from mlopt.rows import Block, Rows

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlopt.caching import Measured
-from mlopt.caching import Profile as Lines
 from mlopt.costs import Cost
 from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
@@ -50,15 +48,18 @@ class Measure:
 
     Attributes
     ----------
-    lines : mlopt.caching.Profile
-        Seconds of one thread and bytes of its value, by rows; of a model, no bytes.
+    seconds : mlopt.costs.Fit
+        Of one thread, by rows.
+    bytes : mlopt.costs.Fit
+        Of its value, by rows; of a model, none.
     stats : Stats
         Of its value at full size. For a model: of what it is learnt from.
     crowding : float
         How much longer a call takes when all threads are at it.
     """
 
-    lines: Lines
+    seconds: Line
+    bytes: Line
     stats: Stats
     crowding: float = 1.0
 
@@ -124,7 +125,7 @@ class Profile:
         measure = self.measures.get(op.token)
         if measure is None or not op.gives_rows or isinstance(op, Source):
             return 0.0
-        return self.by_block(measure.lines.seconds, measure.crowding) + tasks
+        return self.by_block(measure.seconds, measure.crowding) + tasks
 
     def own(self, op: Learn) -> float:
         """Of its fit as it is learnt, without what makes its input; 0 where unknown."""
@@ -158,7 +159,7 @@ class Profile:
             sparse = op.layout == "sparse"
             return replace(stats, sparse=sparse, bytes=-1).bytes if stats else 0
         measure = self.measures.get(op.token)
-        return 0 if measure is None else round(measure.lines.at(self.rows).bytes)
+        return 0 if measure is None else round(measure.bytes.at(self.rows))
 
     def stats(self, op: Operator) -> Stats | None:
         """Of the operator's rows at full size."""
@@ -185,20 +186,18 @@ def profile(
             continue
         else:
             values = [trial.value(op) for trial in trials]
-            lines = _lines(
-                trials,
-                [trial.seconds[op.token] for trial in trials],
-                [tables.count_bytes(value) for value in values],
-            )
+            seconds = _line(trials, [trial.seconds[op.token] for trial in trials])
+            sizes = [float(tables.count_bytes(value)) for value in values]
+            held = Line.of([trial.rows for trial in trials], sizes)
             stats = grown(stats_of(values[-1], found.rows, blocks), values)
-            crowding = _crowding(op, lines, found, trials[0])
-            found.measures[op.token] = Measure(lines, stats, crowding)
+            crowding = _crowding(op, seconds, found, trials[0])
+            found.measures[op.token] = Measure(seconds, held, stats, crowding)
     return found
 
 
-def _crowding(op: Operator, lines: Lines, found: Profile, trial: Trial) -> float:
+def _crowding(op: Operator, line: Line, found: Profile, trial: Trial) -> float:
     """What holds Python's lock gets no faster by threads: tried where it matters."""
-    alone = lines.at(found.rows).seconds
+    alone = line.at(found.rows)
     if isinstance(op, Source) or found.slots == 1 or alone < _MATTERS:
         return 1.0
     # Workers are processes, each with a lock of its own.
@@ -228,7 +227,7 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
         options = [_speculated(op, one, stats, found, trials[0], few) for one in options]
         options = _in_time(op, options)
     found.options[op.token] = tuple(options)
-    found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
+    found.measures[op.token] = Measure(line, _NOTHING, stats)
 
 
 def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
@@ -246,7 +245,7 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
         return Option(way, way.name, _one_pass(op, way, found, trials), passes)
     if isinstance(way, PartialFit):
         times = [trial.in_turn(op, way) for trial in trials]
-        line = _lines(trials, times).seconds
+        line = _line(trials, times)
         return Option(way, way.name, line.a * found.rows + line.b * found.blocks, passes)
     assert isinstance(way, ManyPasses)
     return Option(way, way.name, _many_passes(op, way, found, trials), passes)
@@ -320,7 +319,7 @@ def _tried(op: Learn, trials: Trials, last: bool) -> Line:
         times.append(trial.seconds[op.token])
         if last and times[-1] > _ENOUGH:
             break
-    return _lines(trials[: len(times)], times).seconds
+    return _line(trials[: len(times)], times)
 
 
 def _own(op: Learn, stats: Stats, found: Profile) -> Option:
@@ -343,7 +342,7 @@ def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
     as moments do: the work is at most what it would be in either case.
     """
     parts = [trial.part(op, way) for trial in trials]
-    line = _lines(trials, [seconds for _, seconds in parts]).seconds
+    line = _line(trials, [seconds for _, seconds in parts])
     left, right = parts[0][0], parts[-1][0]
     try:
         _, once = timed(lambda: fitting.merge(op.step, way, left, right))
@@ -360,7 +359,7 @@ def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
 
 def _many_passes(op: Learn, way: ManyPasses, found: Profile, trials: Trials) -> float:
     """A fit without a formula: as long for each row as on the samples."""
-    line = _lines(trials, [trial.many_passes(op, way) for trial in trials]).seconds
+    line = _line(trials, [trial.many_passes(op, way) for trial in trials])
     return line.a * found.rows / found.slots + line.b
 
 
@@ -387,18 +386,14 @@ def _whole(alone: float, stats: Stats, found: Profile) -> Option:
     return Option(None, "scikit-learn", seconds, memory=0 if found.blocks == 1 else size)
 
 
-def _lines(
-    trials: Trials, seconds: Sequence[float], sizes: Sequence[float] | None = None
-) -> Lines:
-    """Seconds and bytes by rows; of models, no bytes.
+def _line(trials: Trials, seconds: Sequence[float]) -> Line:
+    """Seconds by rows.
 
-    Seconds are not less than most of what the largest sample took for a row: what was
+    They are not less than most of what the largest sample took for a row: what was
     interrupted on a small sample would else make the line flat, or fall.
     """
-    triples = zip(trials, seconds, sizes or [0.0] * len(trials), strict=True)
-    lines = Lines.of([Measured(t.rows, took, float(size)) for t, took, size in triples])
+    line = Line.of([trial.rows for trial in trials], seconds)
     last, rows = float(seconds[-1]), trials[-1].rows
-    if lines.seconds.a * rows >= _GROWING * last:
-        return lines
-    steeper = Line.of([1.0, rows], [(1 - _GROWING) * last, last])
-    return replace(lines, seconds=steeper)
+    if line.a * rows >= _GROWING * last:
+        return line
+    return Line.of([1.0, rows], [(1 - _GROWING) * last, last])

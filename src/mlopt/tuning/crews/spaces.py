@@ -16,12 +16,12 @@ from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.lockstep_then_newton import Patience
 from mlopt.gd.narrow import RowSpace, gradient_bound, square_of
-from mlopt.gd.plans.dual_cholesky import with_products
+from mlopt.gd.plans.dual_cholesky import too_many, with_products
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.stop import GradientNorm
-from mlopt.gd.pricing import shape_of
+from mlopt.gd.pricing import Shape, shape_of
+from mlopt.gd.row_products import beyond, no_room
 from mlopt.gd.sample import KINKED
-from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -75,7 +75,7 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     scans = Scans.by_passes(problem, tasks, shape, look, stop)
     ways = scans.ways(shape, models, here, worst=True)
     costs = {Space(way=way): cost for way, cost in ways.items()}
-    if rows.n < rows.d and rows.n <= WIDEST:
+    if rows.n < rows.d and _has_room(shape, len(problem.splits), here):
         inside, square = replace(stop, tol=gradient_bound(rows, stop.tol)), square_of(shape)
         scans = Scans.by_passes(problem, tasks, square, look, inside)
         ways = scans.ways(square, models, here, worst=True)
@@ -88,6 +88,12 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
         return costs[space].seconds(here, threads)
 
     return min(costs, key=seconds)
+
+
+def _has_room(shape: Shape, views: int, here: Resources) -> bool:
+    """Whether so many views may stay in the space of their rows, with a Hessian there."""
+    kept = beyond(8.0 * views * shape.n**2, here, "rows in their own space")
+    return not (kept or too_many(shape, here) or no_room(shape.n + 1, here))
 
 
 def _sharing(rows: Rows, here: Resources) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -121,10 +120,3 @@ def one_channel(images: Images, what: str) -> Images:
             "in front of it."
         )
     return images[..., 0]
-
-
-def whole(name: str, value: Any) -> int:
-    """An integer of at least 0."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
-        return int(value)
-    raise InputError(f"`{name}` must be an integer of at least 0, got {value!r}.")

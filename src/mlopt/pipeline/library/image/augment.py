@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_count, check_positive
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, whole
+from mlopt.parameters import check_count, check_positive
+from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
 
 
 def generators(images: Images, random_state: int) -> list[np.random.Generator]:
     """One for each image, from its pixels and the seed."""
-    seed = whole("random_state", random_state)
+    seed = check_count("random_state", random_state, least=0)
     return [np.random.default_rng([seed, zlib.crc32(image.tobytes())]) for image in images]
 
 

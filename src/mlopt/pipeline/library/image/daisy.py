@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_choice, check_count
+from mlopt.parameters import check_choice, check_count
 from mlopt.pipeline.library.image.arrays import (
     Images,
     Stateless,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_choice, check_count
+from mlopt.parameters import check_choice, check_count
 from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, by_panel
 
 Array = NDArray[Any]

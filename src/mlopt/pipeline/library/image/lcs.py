@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_count
+from mlopt.parameters import check_count
 from mlopt.pipeline.library.image.arrays import (
     Images,
     Stateless,
     as_images,
     by_panel,
-    whole,
 )
 
 Array = NDArray[Any]
@@ -58,7 +57,7 @@ class LCS(Stateless):
             When images are too small for a descriptor.
         """
         step, size = check_count("step", self.step), check_count("size", self.size)
-        margin = whole("margin", self.margin)
+        margin = check_count("margin", self.margin, least=0)
         images = as_images(X)
         height, width = images.shape[1:3]
         if min(height, width) < GRID * size + 2 * margin:

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_choice, check_count
+from mlopt.parameters import check_choice, check_count
 from mlopt.pipeline.library.image.arrays import Images, as_images
 from mlopt.pipeline.library.image.drawn import Drawn, draw
 from mlopt.pipeline.library.image.normalizing import normalized, normalized_products

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from mlopt.errors import InputError
-from mlopt.gd.parameters import check_count, check_positive
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.library.image.arrays import (
     Images,
     Stateless,
     as_images,
     by_panel,
     one_channel,
-    whole,
 )
 
 Array = NDArray[Any]
@@ -132,7 +131,7 @@ class SIFT(Stateless):
         for name in ("step", "bin_size", "scales"):
             check_count(name, getattr(self, name))
         check_positive("smoothing", self.smoothing, infinite=True)
-        growth = whole("scale_step", self.scale_step)
+        growth = check_count("scale_step", self.scale_step, least=0)
         largest = self.bin_size + 2 * (self.scales - 1)
         if min(height, width) <= (BINS - 1) * largest:
             raise InputError(

@@ -13,8 +13,8 @@ from sklearn.base import is_regressor
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.parameters import check_count, check_positive
 from mlopt.gd.pricing import shape_of, shape_of_stats
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.learning.block_cost import Work, choose_keeping, working_bytes
 from mlopt.pipeline.library.learning.block_descent import BlockDescent, Keeping

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.cluster import Executor, executor
 from mlopt.costs import Cost
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
-from mlopt.gd.parameters import check_count, check_positive
 from mlopt.gd.pricing import Shape, arithmetic, shape_of, shape_of_stats
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.choosing import choose, least
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses

@@ -17,7 +17,7 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_model import encode
-from mlopt.gd.parameters import check_count, check_positive
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.block_cost import cost
 from mlopt.pipeline.library.learning.block_descent import Keeping

@@ -6,13 +6,14 @@ thread of a server (45 Gflop/s in float64) and rounded.
 
 from __future__ import annotations
 
+from tests.pipeline.library.catalogue import models
+from tests.pipeline.library.catalogue.entry import Entry, per_byte, per_value, several
+
 from mlopt.gd.elastic_net import ElasticNet, Lasso
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
 from mlopt.pipeline.library import evaluators, image, learning, signal, text, util
-from mlopt.pipeline.library.catalogue import models
-from mlopt.pipeline.library.catalogue.entry import Entry, per_byte, per_value, several
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.mixture import GaussianMixture

@@ -1,12 +1,17 @@
-"""The catalogue as a page of docs/, written from the table and nothing else."""
+"""The catalogue as a page of docs/, written from the table and nothing else.
+
+``python -m tests.pipeline.library.catalogue.page > docs/operators.md`` writes it.
+"""
 
 from __future__ import annotations
 
 import inspect
+import sys
+
+from tests.pipeline.library.catalogue.entry import Entry, Way
+from tests.pipeline.library.catalogue.table import ENTRIES
 
 from mlopt.costs import Cost
-from mlopt.pipeline.library.catalogue.entry import Entry, Way
-from mlopt.pipeline.library.catalogue.table import ENTRIES
 from mlopt.plan import format_seconds
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -19,8 +24,8 @@ _HEAD = f"""\
 # Operators
 
 Every logical operator of the library, the implementations that it can run by, and what they
-cost. This page is written by `python -m mlopt.pipeline.library.catalogue`; a test compares
-the two.
+cost. This page is written by `python -m tests.pipeline.library.catalogue.page`; a test
+compares the two.
 
 n rows (documents, images), d columns (values of an image), k targets, components, filters
 or features. "Example" is the predicted time of {EXAMPLE.rows} x {EXAMPLE.columns} in
@@ -67,3 +72,7 @@ def _formula(way: Way) -> str:
 def _example(way: Way) -> str:
     cost = way.price(EXAMPLE, MACHINE)
     return format_seconds(cost.seconds(MACHINE)) if isinstance(cost, Cost) else "-"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

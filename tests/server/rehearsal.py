@@ -60,20 +60,6 @@ class Rehearsal:
     ----------
     controller : Controller
     epochs : list of Epoch
-
-    Examples
-    --------
-    >>> from mlopt.server.autoconfig import Configuration
-    >>> from mlopt.server.model import Kind, Work
-    >>> from mlopt.server.rehearsal import Rehearsal
-    >>> pool = {f"m{i}": Kind(compute=1.0, bandwidth=1e8) for i in range(8)}
-    >>> names = [*pool]
-    >>> work = Work(pulled=1e7, batches=100, mode="lockstep", noise=0.02)
-    >>> job = Rehearsal(pool, work, Configuration.even(names[:2], names[2:]))
-    >>> for _ in range(3):
-    ...     epoch = job.epoch()
-    >>> print(epoch.configuration)
-    6 workers, 2 servers
     """
 
     def __init__(

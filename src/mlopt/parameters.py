@@ -1,0 +1,81 @@
+"""Checks of what users give: what must hold, what was given, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from mlopt.errors import InputError
+
+_SEEDS = 2**31 - 1
+"""Seeds are drawn below this, as scikit-learn's are."""
+
+
+def check_positive(
+    name: str, value: Any, *, zero: bool = False, infinite: bool = False
+) -> float:
+    """A number above 0, or from 0 if ``zero``; finite unless ``infinite``."""
+    real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if real and (value > 0 or (zero and value == 0)) and (infinite or np.isfinite(value)):
+        return float(value)
+    what = "at least 0" if zero else "positive"
+    raise InputError(f"`{name}` must be a finite number, {what}; got {value!r}.")
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """An integer of at least so much."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise InputError(f"`{name}` must be an integer of at least {least}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """One of the values that are implemented."""
+    if any(value is one or (type(value) is type(one) and value == one) for one in allowed):
+        return value
+    known = ", ".join(repr(one) for one in allowed)
+    raise InputError(f"`{name}` must be one of {known}; got {value!r}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer as it is; from generators, those of NumPy for None, one is drawn."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(_SEEDS))
+
+
+def bytes_of(name: str, given: Any, *, least: int = 0, instead: str = "") -> int:
+    """The bytes that a number, or a text such as "2GiB", means.
+
+    Parameters
+    ----------
+    name : str
+        What is given, as the user knows it.
+    given : int, float or str
+    least : int, default=0
+    instead : str, optional
+        What may be given in place of bytes, in words.
+
+    Raises
+    ------
+    InputError
+        When it is no number of bytes, or fewer than ``least``.
+    """
+    from dask.utils import parse_bytes
+
+    try:
+        found = int(given if isinstance(given, Integral | float) else parse_bytes(given))
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        found = least - 1
+    if found < least or isinstance(given, bool):
+        other = f"{instead} or " if instead else ""
+        raise InputError(
+            f'{name} must be {other}bytes, as in "8MiB" or 2**23, at least {least}; '
+            f"got {given!r}."
+        )
+    return found
