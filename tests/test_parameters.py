@@ -56,8 +56,8 @@ def of_machine() -> Any:
     [
         (lambda: budget_bytes("much", None), "`memory_budget`"),
         (lambda: mlopt.Stream(memory="much"), "`memory`"),
-        (reused, "`mlopt.reuse-models`"),
-        (of_machine, "`mlopt.resources.memory`"),
+        (reused, "`mlopt.reuse-models` in dask.config"),
+        (of_machine, "`mlopt.resources.memory` in dask.config"),
     ],
 )
 def test_who_asks_is_told_by_name(ask: Callable[[], Any], name: str) -> None:

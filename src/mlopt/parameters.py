@@ -75,7 +75,7 @@ def bytes_of(name: str, given: Any, *, least: int = 0, instead: str = "") -> int
     if found < least or isinstance(given, bool):
         other = f"{instead} or " if instead else ""
         raise InputError(
-            f'{name} must be {other}bytes, as in "8MiB" or 2**23, at least {least}; '
+            f'{name} must be {other}bytes, as in "8MiB" or 2**23, at least {least}, '
             f"got {given!r}."
         )
     return found

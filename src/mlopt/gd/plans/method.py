@@ -186,13 +186,6 @@ class Method:
     small: Callable[[Problem], bool] | None = None
     least: Callable[[Outline, Resources], float] = _nothing
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        # What prices it is no module's own; the table that has it is everywhere.
-        from mlopt.gd.plans.methods import BY_NAME
-
-        own = BY_NAME.get(self.name) is self
-        return (_method, (self.name,)) if own else cast(str, super().__reduce__())
-
     def calibrated(self, outline: Outline, resources: Resources) -> Price | str:
         """The price, with the factors that were measured on this machine."""
         counted = self.price(outline, resources)
@@ -200,9 +193,3 @@ class Method:
             return counted
         factors = resources.calibration.of(self.operator, self.name)
         return lambda passes: counted(passes).scaled(factors)
-
-
-def _method(name: str) -> Method:
-    from mlopt.gd.plans.methods import BY_NAME
-
-    return BY_NAME[name]

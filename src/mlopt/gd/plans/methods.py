@@ -5,6 +5,9 @@ A new method is a file with a `Method` of its own, and a line here.
 
 from __future__ import annotations
 
+import copyreg
+from typing import Any
+
 from mlopt.gd.operators.references import MORE_PLANS, PLANS
 from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.descents import descent
@@ -43,3 +46,17 @@ METHODS: tuple[Method, ...] = (
     *map(descent, (*PLANS, *MORE_PLANS)),
 )
 BY_NAME = {method.name: method for method in METHODS}
+
+
+def _of_name(name: str) -> Method:
+    return BY_NAME[name]
+
+
+def _reduced(method: Method) -> str | tuple[Any, ...]:
+    """What prices a method is no module's own; this table is everywhere."""
+    if BY_NAME.get(method.name) is method:
+        return _of_name, (method.name,)
+    return object.__reduce_ex__(method, 2)
+
+
+copyreg.pickle(Method, _reduced)
