@@ -28,7 +28,7 @@ def test_numbers_and_texts_are_bytes(given: Any, found: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["much", None, True, -1, "-2KiB", float("nan"), float("inf"), [1]]
+    "given", ["much", "", "  ", None, True, -1, "-2KiB", float("nan"), float("inf"), [1]]
 )
 def test_what_is_no_size_is_named(given: Any) -> None:
     with pytest.raises(InputError, match="`size` must be bytes, as in"):

@@ -69,7 +69,11 @@ def bytes_of(name: str, given: Any, *, least: int = 0, instead: str = "") -> int
     from dask.utils import parse_bytes
 
     try:
-        found = int(given if isinstance(given, Integral | float) else parse_bytes(given))
+        found = int(
+            given
+            if isinstance(given, Integral | float)
+            else parse_bytes(given.strip() or "?")
+        )
     except (ValueError, TypeError, AttributeError, OverflowError):
         found = least - 1
     if found < least or isinstance(given, bool):

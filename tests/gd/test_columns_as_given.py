@@ -13,7 +13,7 @@ import mlopt
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
 from mlopt.rows import Rows
-from mlopt.rows.block import Block
+from mlopt.rows.block import Block, as_csr
 from mlopt.rows.columnwise import Columnwise
 
 RNG = np.random.default_rng(0)
@@ -96,3 +96,31 @@ def test_rows_of_columns_are_rows_as_all_others() -> None:
     np.testing.assert_array_equal(again.X.toarray(), ROWS.toarray())
     assert isinstance(again.beside({"y": y}), Block)
     assert "X" not in vars(Columnwise.of(sparse.csc_array(ROWS)).beside({"y": y}))
+
+
+def test_rows_are_made_once_for_all_that_is_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+
+    def counted(matrix: Any) -> Any:
+        made.append(matrix)
+        return as_csr(matrix)
+
+    monkeypatch.setattr("mlopt.rows.columnwise.as_csr", counted)
+    classes = np.arange(300) % 4
+    model = mlopt.LinearSVC(loss="hinge", random_state=0, max_iter=100_000)
+    model.fit(sparse.csc_array(ROWS), classes)
+    assert len(made) <= 1
+
+
+def test_a_block_that_travelled_is_writeable_and_makes_no_rows() -> None:
+    X = sparse.csc_array(ROWS)
+    X.data.flags.writeable = False
+    block = Columnwise.of(X).beside({"y": y})
+    assert block.X.nnz == X.nnz
+    again = pickle.loads(pickle.dumps(block))
+    assert again.by_columns.data.flags.writeable
+    assert "rows" not in vars(again.given)
+    assert (again.rows, again.nbytes) == (block.rows, block.nbytes)
+    np.testing.assert_array_equal(again.X.toarray(), block.X.toarray())

@@ -15,7 +15,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVC
 
 import mlopt
@@ -256,3 +256,18 @@ def test_a_search_with_pioneers_resumes_to_the_same(tmp_path: Path) -> None:
     again, whole = dear_search(**stored).fit(X, y), dear_search(refit=False).fit(X, y)
     for name in ("passes", "state", "mean_test_score"):
         np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, BaggingClassifier])
+def test_members_that_share_a_generator_are_those_of_a_grid_search(kind: Any) -> None:
+    """Grown in steps, they would take other draws of it."""
+    name = "max_depth" if kind is RandomForestClassifier else "max_samples"
+    space = {name: [1, 2] if kind is RandomForestClassifier else [0.5, 1.0]}
+    found: list[dict[Any, Any]] = []
+    for search in (mlopt.ModelSearchCV, GridSearchCV):
+        model = kind(n_estimators=5, random_state=np.random.RandomState(3))
+        told = search(model, space, cv=KFold(3)).fit(X, y).cv_results_
+        scores = zip(*(told[f"split{i}_test_score"] for i in range(3)), strict=True)
+        values = (params[name] for params in told["params"])
+        found.append(dict(zip(values, scores, strict=True)))
+    assert found[0] == found[1]

@@ -117,6 +117,7 @@ def _sgd(kind: Kind, rows: Callable[[Kind], Any], models: int) -> None:
 
 def _dual(kind: Kind) -> None:
     X = _rows(kind)
+    squared_norms(_csr(kind))
     costs: dict[str, Any] = {"positive": 1.0, "costs": (1.0, 1.0), "squared": True}
     rule: dict[str, Any] = {"bias": 1.0, "tol": 1.0, "epochs": 1}
     for own in (np.float64, kind):

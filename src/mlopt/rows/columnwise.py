@@ -7,12 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from mlopt.cluster import usable
 from mlopt.locking import cached_property
-from mlopt.rows.block import Block, Found, all_finite, as_csr, convert, inspect
+from mlopt.rows.block import Block, Found, all_finite, array_bytes, as_csr, convert, inspect
+
+
+class _Given:
+    """A CSC matrix, and its rows once somebody read them."""
+
+    def __init__(self, columns: Any) -> None:
+        self.columns = columns
+
+    @cached_property
+    def rows(self) -> Any:
+        return convert(as_csr(self.columns), self.columns.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"columns": self.columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.columns = state["columns"]
+        for name in ("data", "indices", "indptr"):
+            setattr(self.columns, name, usable(getattr(self.columns, name)))
 
 
 class Columnwise(Block):
@@ -20,31 +40,46 @@ class Columnwise(Block):
 
     Parameters
     ----------
-    columns : csc_array of shape (n, d)
-        In canonical order, float32 or float64.
+    given : _Given
+        In canonical order, float32 or float64; other blocks of the same rows share it.
     """
 
     def __init__(
-        self, columns: Any, extra: Mapping[str, np.ndarray] | None = None, index: int = 0
+        self, given: _Given, extra: Mapping[str, np.ndarray] | None = None, index: int = 0
     ) -> None:
-        vars(self).update(columns=columns, extra=extra or {}, index=index)
+        vars(self).update(given=given, extra=extra or {}, index=index)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"extra": usable(dict(state["extra"]))})
 
     @staticmethod
     def of(X: Any) -> Columnwise:
         """Of a CSC matrix of floats, whose arrays are not written to."""
-        return Columnwise(convert(X.T, X.dtype).T)
+        return Columnwise(_Given(convert(X.T, X.dtype).T))
+
+    @property
+    def _given(self) -> _Given:
+        return cast(_Given, vars(self)["given"])
 
     @property
     def by_columns(self) -> Any:
-        return vars(self)["columns"]
+        return self._given.columns
 
-    @cached_property
+    @property
     def X(self) -> Any:
         """The rows as a `csr_array`."""
-        return convert(as_csr(self.by_columns), self.by_columns.dtype)
+        return self._given.rows
+
+    @property
+    def rows(self) -> int:
+        return int(self.by_columns.shape[0])
+
+    @property
+    def nbytes(self) -> int:
+        return array_bytes(self.by_columns) + sum(a.nbytes for a in self.extra.values())
 
     def beside(self, arrays: Mapping[str, np.ndarray]) -> Columnwise:
-        return Columnwise(self.by_columns, {**self.extra, **arrays}, self.index)
+        return Columnwise(self._given, {**self.extra, **arrays}, self.index)
 
     @property
     def found(self) -> Found:

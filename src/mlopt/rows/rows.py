@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent import futures
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from mlopt.cluster import Executor, Handle, Parcel, Threads, Tree, pack, unpack
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
+from mlopt.rows import travel
 from mlopt.rows.block import Block, beside, check_finite, csr_of, narrowed, widened
 from mlopt.rows.columnwise import Columnwise
 from mlopt.rows.lazy import Beside, LazyShelf
@@ -65,18 +65,17 @@ class Rows:
     executor: Executor
     names: tuple[str, ...] | None = None
 
+    def __copy__(self) -> Rows:
+        return self  # nothing of it changes
+
+    def __deepcopy__(self, memo: object) -> Rows:
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
-        """With the blocks, where they are in memory here; those of a cluster stay there."""
-        here = isinstance(self.executor, Threads) and not self.shelves[0].exception()
-        shelves = [self.executor.result(one) for one in self.shelves] if here else None
-        return vars(self) | {"shelves": shelves, "executor": here and self.executor.threads}
+        return travel.packed(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        executor = Threads(state["executor"] or None)
-        shelves = [_gone()] * len(state["sizes"])
-        if state["shelves"] is not None:
-            shelves = [executor.put(shelf) for shelf in state["shelves"]]
-        vars(self).update(state | {"shelves": tuple(shelves), "executor": executor})
+        vars(self).update(travel.unpacked(state))
 
     @staticmethod
     def of(
@@ -354,15 +353,6 @@ class Rows:
             {name: array[start : start + length] for name, array in arrays.items()}
             for start, length in zip(self.starts, self.lengths, strict=True)
         ]
-
-
-def _gone() -> Handle:
-    handle: futures.Future[Any] = futures.Future()
-    handle.set_exception(InputError(
-        "Rows that lie on a cluster do not travel with what was made from them, such as a "
-        "plan that was pickled: they must be read again. Make it anew from the data."
-    ))  # fmt: skip
-    return handle
 
 
 def _map(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> list[Any]:

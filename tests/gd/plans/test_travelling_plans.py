@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mlopt.cluster import Threads, executor
 from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.gd import Task, plan
+from mlopt.rows import Rows
 
 X = np.random.default_rng(0).normal(size=(2000, 8))
 y = (X[:, 0] > 0.1).astype(int)
@@ -57,3 +60,21 @@ def test_rows_of_a_cluster_stay_there(shared_workers: str) -> None:
     assert after.explain() == before.explain()
     with pytest.raises(InputError, match="Rows that lie on a cluster"):
         after.run()
+
+
+@pytest.mark.cluster
+def test_copies_of_rows_are_the_rows_and_other_rows_are_others(shared_workers: str) -> None:
+    with connect(shared_workers) as client:
+        one, other = (Rows.of(A, executor=executor(client)) for A in (X, X + 1.0))
+        assert copy.copy(one) is one
+        assert copy.deepcopy(one) is one
+        assert pickle.dumps(one) != pickle.dumps(other)
+
+
+def test_what_failed_says_why_when_it_travels() -> None:
+    def fails(*_: Any) -> Any:
+        raise ValueError("no such rows")
+
+    failed = Rows.of(X, executor=Threads(1)).compute_beside(fails)
+    with pytest.raises(ValueError, match="no such rows"):
+        pickle.dumps(failed)

@@ -92,9 +92,12 @@ def grows(model: Any) -> bool:
     """Whether ``model`` may be grown in steps and come out as if it had grown at once.
 
     What sets rows aside, or counts rows that a member did not see, does so anew for each
-    step.
+    step; members that are drawn side by side take other draws of a shared generator.
     """
     if not members(model) or model.warm_start:
+        return False
+    together = GROWING[type(model)] in (_FOREST, _BAGS)
+    if together and not isinstance(model.random_state, Integral | None):
         return False
     if getattr(model, "n_iter_no_change", None) is not None and not is_hist(model):
         return False
