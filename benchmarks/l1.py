@@ -113,7 +113,9 @@ def fits(names, shares, python):
             runs = peers(python, X, y, alpha) if python else {}
             # Each in the layout that it takes as it is.
             given = by_columns if sparse.issparse(X) else X
-            sets = {"mlopt": (lambda a, tol: mlopt.Lasso(a, tol=tol, max_iter=10**5), given)}
+            sets = {
+                "mlopt": (lambda a, tol: mlopt.Lasso(a, tol=tol, max_iter=10**5), given)
+            }
             for gram in (False, True) if name == "dense" else (False,):
                 sets[f"scikit-learn precompute={gram}"] = (
                     lambda a, tol, gram=gram: Lasso(
