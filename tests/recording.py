@@ -74,7 +74,8 @@ def install(path: str, estimators: Sequence[Any]) -> None:
     remove()
     _wrap(path, functions, "apply_fitted", "apply", lambda model, x, _: (model, x))
     ways = {type(way) for one in estimators for way in ways_of(one)}
-    for way in ways:
+    # What is inherited is wrapped before it is wrapped where it stands: written once.
+    for way in sorted(ways, key=lambda kind: -len(kind.__mro__)):
         if issubclass(way, OnePass):
             _wrap(path, way, "finish", "fit", lambda _, one, __: (one, ()))
             _wrap(path, way, "part", "", None)
