@@ -47,7 +47,7 @@ def switch(name: str, default: bool) -> bool:
     return bool(found)
 
 
-def size(name: str, default: int | str) -> int:
+def size(name: str, default: int | str = 0) -> int:
     """Bytes: a number, or text as in "2GiB"."""
     return bytes_of(f"`{name}` in dask.config", given(name, default))
 

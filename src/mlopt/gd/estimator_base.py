@@ -112,14 +112,12 @@ def read(
             y_numeric=numeric,
             multi_output=numeric,
         )
-        size = block_rows(X) if block_rows else None
-        size = len(y) if (X.nnz if issparse(X) else X.size) <= SMALL else size
-        by_columns = issparse(X) and X.format == "csc"
-        rows = (
-            Rows.by_columns(X, executor=executor)
-            if by_columns
-            else Rows.of(X, executor=executor, block_rows=size)
-        )
+        if issparse(X) and X.format == "csc":
+            rows = Rows.by_columns(X, executor=executor)
+        else:
+            size = block_rows(X) if block_rows else None
+            size = len(y) if (X.nnz if issparse(X) else X.size) <= SMALL else size
+            rows = Rows.of(X, executor=executor, block_rows=size)
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 
 

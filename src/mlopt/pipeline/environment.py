@@ -66,25 +66,25 @@ class Environment:
     def get_rows(self, token: str) -> Any:
         """The blocks of an operator's rows, or None."""
         with self._lock:
-            found = _held(self._rows, token, _bytes("mlopt.reuse-rows"))
+            found = _held(self._rows, token, options.size("mlopt.reuse-rows"))
             return _read("rows", token) if found is None else found
 
     def put_rows(self, token: str, blocks: list[Any]) -> None:
         """Remember rows, if there is room for all of them."""
         with self._lock:
-            self._rows.budget = _bytes("mlopt.reuse-rows")
+            self._rows.budget = options.size("mlopt.reuse-rows")
             self._rows.keep(token, blocks, sum(map(count_bytes, blocks)))
             _write("rows", token, blocks)
 
     @property
     def budget(self) -> int:
         """Bytes of models."""
-        return _bytes("mlopt.reuse-models") if self._budget is None else self._budget
+        return options.size("mlopt.reuse-models") if self._budget is None else self._budget
 
     @property
     def takes_rows(self) -> bool:
         """Whether anything is done with rows."""
-        return _bytes("mlopt.reuse-rows") > 0 or _disk() is not None
+        return options.size("mlopt.reuse-rows") > 0 or _disk() is not None
 
     @property
     def remembers(self) -> bool:
@@ -94,7 +94,7 @@ class Environment:
     def has_rows(self, token: str) -> bool:
         """Whether `get_rows` would find something."""
         with self._lock:
-            here = token in self._rows and _bytes("mlopt.reuse-rows") > 0
+            here = token in self._rows and options.size("mlopt.reuse-rows") > 0
             return here or _on_disk("rows", token)
 
     def clear(self) -> None:
@@ -137,10 +137,6 @@ def model_bytes(model: Any) -> int:
 
 def _held(keeper: Keeper, token: str, budget: int) -> Any:
     return keeper.take(token) if budget and token in keeper else None
-
-
-def _bytes(setting: str) -> int:
-    return options.size(setting, 0)
 
 
 def _disk() -> Disk | None:

@@ -103,7 +103,7 @@ def configured(resources: Resources) -> Resources:
             f"Fields: {', '.join(Resources.names())}."
         )
     if isinstance(settings.get("memory"), str):
-        settings["memory"] = options.size("mlopt.resources.memory", 0)
+        settings["memory"] = options.size("mlopt.resources.memory")
     if set(settings) - {"workers", "threads", "memory"}:  # other rates, other predictions
         resources = replace(resources, experience=None)
     try:

@@ -39,12 +39,13 @@ class Block:
     @property
     def rows(self) -> int:
         """How many rows this block has."""
-        return int(self.X.shape[0])
+        return int(self.by_columns.shape[0])
 
     @property
     def nbytes(self) -> int:
         """Bytes of all its arrays."""
-        return array_bytes(self.X) + sum(array.nbytes for array in self.extra.values())
+        given = array_bytes(self.by_columns)
+        return given + sum(array.nbytes for array in self.extra.values())
 
     @property
     def by_columns(self) -> Any:
@@ -59,8 +60,7 @@ class Block:
         for name, value in state.items():
             object.__setattr__(self, name, usable(value))
         if sp.issparse(self.X):
-            for name in ("data", "indices", "indptr"):
-                setattr(self.X, name, usable(getattr(self.X, name)))
+            make_usable(self.X)
 
     def __sizeof__(self) -> int:
         # Dask asks this when it places tasks and when it decides what to spill.
@@ -78,6 +78,12 @@ class Narrow:
     def nbytes(self) -> int:
         """Bytes that wait, and travel."""
         return self.values.nbytes
+
+
+def make_usable(matrix: Any) -> None:
+    """Let kernels read the arrays of a CSR or CSC matrix as they read any others."""
+    for name in ("data", "indices", "indptr"):
+        setattr(matrix, name, usable(getattr(matrix, name)))
 
 
 def narrowed(array: np.ndarray) -> np.ndarray | Narrow:

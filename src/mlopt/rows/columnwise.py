@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from mlopt.cluster import usable
 from mlopt.locking import cached_property
-from mlopt.rows.block import Block, Found, all_finite, array_bytes, as_csr, convert, inspect
+from mlopt.rows.block import Block, Found, all_finite, as_csr, convert, inspect, make_usable
 
 
 class _Given:
@@ -31,8 +31,7 @@ class _Given:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.columns = state["columns"]
-        for name in ("data", "indices", "indptr"):
-            setattr(self.columns, name, usable(getattr(self.columns, name)))
+        make_usable(self.columns)
 
 
 class Columnwise(Block):
@@ -43,6 +42,8 @@ class Columnwise(Block):
     given : _Given
         In canonical order, float32 or float64; other blocks of the same rows share it.
     """
+
+    given: _Given
 
     def __init__(
         self, given: _Given, extra: Mapping[str, np.ndarray] | None = None, index: int = 0
@@ -58,28 +59,16 @@ class Columnwise(Block):
         return Columnwise(_Given(convert(X.T, X.dtype).T))
 
     @property
-    def _given(self) -> _Given:
-        return cast(_Given, vars(self)["given"])
-
-    @property
     def by_columns(self) -> Any:
-        return self._given.columns
+        return self.given.columns
 
     @property
     def X(self) -> Any:
         """The rows as a `csr_array`."""
-        return self._given.rows
-
-    @property
-    def rows(self) -> int:
-        return int(self.by_columns.shape[0])
-
-    @property
-    def nbytes(self) -> int:
-        return array_bytes(self.by_columns) + sum(a.nbytes for a in self.extra.values())
+        return self.given.rows
 
     def beside(self, arrays: Mapping[str, np.ndarray]) -> Columnwise:
-        return Columnwise(self._given, {**self.extra, **arrays}, self.index)
+        return Columnwise(self.given, {**self.extra, **arrays}, self.index)
 
     @property
     def found(self) -> Found:

@@ -35,8 +35,8 @@ class SolverPlan:
     limits: tuple[float | None, int | None] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        assert self.alternatives  # they are read where no rows are, too
-        return vars(self)
+        # They are read where no rows are, too.
+        return vars(self) | {"alternatives": self.alternatives}
 
     @property
     def chosen(self) -> Alternative:
