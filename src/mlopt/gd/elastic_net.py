@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
 
-from mlopt.gd.estimator_base import Sample, all_rows
+from mlopt.gd.estimator_base import Sample
 from mlopt.gd.least_squares_fit import squares_problem
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.plans.running import Outcome
@@ -111,8 +111,9 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
             return "`alpha`=0 is least squares without a penalty: see `LinearRegression`"
         return "" if isinstance(self.precompute, bool) else "`precompute` is a matrix"
 
-    def _block_rows(self) -> Any:
-        return all_rows
+    @property
+    def _by_columns(self) -> bool:
+        return True
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
         return "auto", GradientNorm(self.tol), {}

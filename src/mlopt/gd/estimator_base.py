@@ -63,6 +63,7 @@ def read(
     executor: Executor,
     numeric: bool,
     block_rows: Callable[[Any], int | None] | None = None,
+    by_columns: bool = False,
 ) -> Sample:
     """Validate what `fit` was given and cut it into blocks.
 
@@ -79,6 +80,9 @@ def read(
         Whether y holds numbers, perhaps of several targets; else it holds labels.
     block_rows : callable, optional
         From X in memory to the rows of a block, or None for the default; small X are one.
+    by_columns : bool, default=False
+        Whether what trains goes by columns: X in memory is one block, and columns that are
+        given stay columns.
 
     Raises
     ------
@@ -106,7 +110,7 @@ def read(
             estimator,
             X,
             y,
-            accept_sparse=["csr", "csc"] if here and block_rows is all_rows else "csr",
+            accept_sparse=["csr", "csc"] if here and by_columns else "csr",
             dtype=FLOATS,
             ensure_all_finite=False,
             y_numeric=numeric,
@@ -116,14 +120,10 @@ def read(
             rows = Rows.by_columns(X, executor=executor)
         else:
             size = block_rows(X) if block_rows else None
-            size = len(y) if (X.nnz if issparse(X) else X.size) <= SMALL else size
+            small = (X.nnz if issparse(X) else X.size) <= SMALL
+            size = max(len(y), 1) if small or by_columns else size
             rows = Rows.of(X, executor=executor, block_rows=size)
     return Sample(rows, y, check_weights(sample_weight, rows.n))
-
-
-def all_rows(X: Any) -> int:
-    """As ``block_rows`` of `read`: all rows in one block."""
-    return max(int(X.shape[0]), 1)
 
 
 def numbers(y: Any) -> Any:

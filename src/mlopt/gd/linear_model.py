@@ -143,14 +143,20 @@ class LinearModel:
         """See `read`."""
         return None
 
+    @property
+    def _by_columns(self) -> bool:
+        """See `read`."""
+        return False
+
     def _posed(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Problem]:
         """What `fit` trains on, and the problem that it solves there."""
-        numeric, size = isinstance(self, RegressorMixin), self._block_rows()
         sample = read(
-            self, X, y, sample_weight, executor=where, numeric=numeric, block_rows=size
-        )
+            self, X, y, sample_weight, executor=where,
+            numeric=isinstance(self, RegressorMixin), block_rows=self._block_rows(),
+            by_columns=self._by_columns,
+        )  # fmt: skip
         return sample, self._problem(sample)
 
     def _prepare(

@@ -11,7 +11,7 @@ from sklearn import svm
 from sklearn.utils import check_random_state
 
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, all_rows
+from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearClassifier, beside
 from mlopt.gd.passes import first_gradient
 from mlopt.gd.plans.running import Outcome
@@ -127,8 +127,9 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             self.intercept_ = outcome.intercept.astype(np.float64)
         return told
 
-    def _block_rows(self) -> Any:
-        return all_rows if self.loss == "hinge" or self.penalty == "l1" else None
+    @property
+    def _by_columns(self) -> bool:
+        return self.loss == "hinge" or self.penalty == "l1"
 
     @property
     def _planes(self) -> int:

@@ -52,7 +52,7 @@ class SolverPlan:
     @property
     def refused(self) -> dict[str, str]:
         """Methods that cannot be used here, and why."""
-        assert self.alternatives  # all have been asked by now
+        self.ranker.others(self.contenders)  # asks those that were not
         return self.unfit | self.ranker.refused
 
     @property
