@@ -46,8 +46,10 @@ from mlopt.kernels.simd import (
     total,
 )
 from mlopt.kernels.slopes import (
+    Inputs,
     add_slopes,
     clear_untrained,
+    of_rows,
     one_weight,
     with_logarithms,
 )
@@ -90,35 +92,35 @@ def _margin(X: Array, x: int, W: Array, w: int, once: Any) -> Any:
 
 
 @inlined
+def _more(X: Array, x: int, v: Any, sums: Any) -> Any:
+    """The sums of four rows, with what they have from ``X.flat[x]`` on, times ``v``."""
+    d, (a, b, c, e) = X.shape[1], sums
+    a, b = muladd(load(X, x), v, a), muladd(load(X, x + d), v, b)
+    return a, b, muladd(load(X, x + 2 * d), v, c), muladd(load(X, x + 3 * d), v, e)
+
+
+@inlined
 def _four_margins(X: Array, x: int, W: Array, w: int, once: Any, Z: Array, z: int) -> None:
     """Of four rows, from ``X.flat[x]``, to ``Z.flat[z]``, each as by `_margin`.
 
     Which of the two is taken depends on where rows lie, and must not change a bit.
     """
     d, L = X.shape[1], lane_count(X.itemsize)
-    whole, last, j = d - d % L, x + d - L, 0
-    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat(like(X[0, 0], 0.0))
+    whole, last, j = d - d % L, d - L, 0
+    zero = splat(like(X[0, 0], 0.0))
+    a = b = (zero, zero, zero, zero)
     while j + L < whole:
-        v, y = load(W, w + j), x + j
-        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
-        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
-        v, y = load(W, w + j + L), y + L
-        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
-        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
+        a = _more(X, x + j, load(W, w + j), a)
+        b = _more(X, x + j + L, load(W, w + j + L), b)
         j += 2 * L
     if j < whole:
-        v, y = load(W, w + j), x + j
-        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
-        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+        a = _more(X, x + j, load(W, w + j), a)
     if whole < d:
-        v, y = load(W, w + d - L) * once, last
-        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
-        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
-    a0, a1, a2, a3 = a0 + b0, a1 + b1, a2 + b2, a3 + b3
-    put_number(Z, z, total(a0))
-    put_number(Z, z + 1, total(a1))
-    put_number(Z, z + 2, total(a2))
-    put_number(Z, z + 3, total(a3))
+        b = _more(X, x + last, load(W, w + last) * once, b)
+    put_number(Z, z, total(a[0] + b[0]))
+    put_number(Z, z + 1, total(a[1] + b[1]))
+    put_number(Z, z + 2, total(a[2] + b[2]))
+    put_number(Z, z + 3, total(a[3] + b[3]))
 
 
 @inlined
@@ -126,16 +128,12 @@ def _margins(
     X: Array, row: int, W: Array, once: Any, by_four: bool, Z: Array, z: int
 ) -> None:
     """Of eight rows from ``row``, for each model, to ``Z (B, R)`` from column ``z``."""
-    d = X.shape[1]
-    if by_four:
-        for k in range(W.shape[0]):
-            at = k * Z.shape[1] + z
-            _four_margins(X, row * d, W, k * d, once, Z, at)
-            _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
-        return
-    for i in range(_EIGHT):
-        put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
-    for k in range(1, W.shape[0]):
+    d, first = X.shape[1], 0
+    if not by_four:
+        first = 1
+        for i in range(_EIGHT):
+            put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
+    for k in range(first, W.shape[0]):
         at = k * Z.shape[1] + z
         _four_margins(X, row * d, W, k * d, once, Z, at)
         _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
@@ -192,31 +190,17 @@ def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any
 
 
 @inlined
-def _slopes_by_kind(
-    loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
-    delta: Any, same: bool, losses: Any, rises: Any, product: Any,
-) -> Any:  # fmt: skip
+def _slopes_by_kind(loss: int, *rest: Any) -> Any:
     # The number as a constant: a loop without branches instead of one with them.
     if loss == LOGISTIC:
-        return _slopes(
-            LOGISTIC, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
+        return _slopes(LOGISTIC, *rest)
     if loss == HINGE:
-        return _slopes(
-            HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
+        return _slopes(HINGE, *rest)
     if loss == SQUARED_HINGE:
-        return _slopes(
-            SQUARED_HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises,
-            product,
-        )  # fmt: skip
+        return _slopes(SQUARED_HINGE, *rest)
     if loss == HUBER:
-        return _slopes(
-            HUBER, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
-    return _slopes(
-        SQUARED, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-    )
+        return _slopes(HUBER, *rest)
+    return _slopes(SQUARED, *rest)
 
 
 @part
@@ -256,10 +240,8 @@ def _pass_by_registers(
         like_lanes = splat_wide(zero)
         for k in range(W.shape[0]):
             lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
-            losses, product = (
-                load_like(like_lanes, lanes, lost),
-                load_like(like_lanes, lanes, grew),
-            )
+            losses = load_like(like_lanes, lanes, lost)
+            product = load_like(like_lanes, lanes, grew)
             sums[0, k] += with_logarithms(losses, product, weight)
             sums[1, k] += total(load_like(like_lanes, lanes, rose))
 
@@ -292,17 +274,14 @@ def _add_block(X: Array, start: int, stop: int, Z: Array, tail: Array, G: Array)
 
 
 @kernel
-def few(
-    X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
-    segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
-    by_four: bool,
-) -> None:  # fmt: skip
+def few(X: Array, W: Array, inputs: Inputs, G: Array, R: int, by_four: bool) -> None:
     """Add up a pass; ``by_four``: of rows that a cache holds, or long ones.
 
     ``W`` is (B, d), with d at least as large as the lanes are many, ``G`` as well, or
     (0, d) without gradient. Where slopes are worked out for blocks, these have ``R`` rows,
     a multiple of 8.
     """
+    b, targets, weights, score_weights, segments, deltas, sums, _ = inputs
     B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
     alike = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
     if alike and segments[:, 5].max() == 1:
@@ -316,9 +295,6 @@ def few(
     for start in range(done, n, R):
         stop = min(start + R, n)
         _margins_of_block(X, start, stop, W, tail, by_four, Z)
-        trained = add_slopes(
-            Z, b, targets[start:stop], weights[start:stop], score_weights[start:stop],
-            segments, deltas, sums, scores,
-        )  # fmt: skip
+        trained = add_slopes(Z, *of_rows(inputs, start, stop))
         clear_untrained(Z, stop - start, segments, trained)
         _add_block(X, start, stop, Z, tail, G)
