@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel, part, read_only
-from mlopt.kernels.factors_sgd import LANES, product
+from mlopt.kernels.factors_sgd import LANES
 from mlopt.kernels.nonnegative import by_sets, by_turns, cholesky
 from mlopt.kernels.simd import like, load, muladd, splat, splat_at, store, total
 
@@ -212,8 +212,15 @@ def _add(
     width = F.shape[1]
     for at in range(begin, end):
         f = np.int64(indices[at]) * width
-        weight, along = weights[at], product(F, f, X, x, width)
-        step = splat((like(weight, 1.0) + weight) * target + weight * along)
+        a = b = splat(like(F[0, 0], 0.0))
+        even = width - width % (2 * LANES)
+        for j in range(0, even, 2 * LANES):
+            a = muladd(load(F, f + j), load(X, x + j), a)
+            b = muladd(load(F, f + j + LANES), load(X, x + j + LANES), b)
+        if even < width:
+            a = muladd(load(F, f + even), load(X, x + even), a)
+        weight = weights[at]
+        step = splat((like(weight, 1.0) + weight) * target + weight * total(a + b))
         for j in range(0, width, LANES):
             store(Y, y + j, muladd(step, load(F, f + j), load(Y, y + j)))
 

@@ -43,8 +43,7 @@ _AHEAD = 8
 
 
 @inlined
-def product(P: Array, p: int, Q: Array, q: int, width: int) -> Any:
-    """Of row ``P.flat[p]`` and ``Q.flat[q]``."""
+def _product(P: Array, p: int, Q: Array, q: int, width: int) -> Any:
     a = b = splat(like(P[0, 0], 0.0))
     even = width - width % (2 * LANES)
     for j in range(0, even, 2 * LANES):
@@ -85,7 +84,7 @@ def _steps(
         prefetch(Q, items[later] * width)
         u, i = np.uint64(users[j]), np.uint64(items[j])
         p, q = users[j] * width, items[j] * width
-        e = ratings[j] - product(P, p, Q, q, width)
+        e = ratings[j] - _product(P, p, Q, q, width)
         if biased:
             old_b, old_c = b[u], c[i]
             e -= mean + old_b + old_c

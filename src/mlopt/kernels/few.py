@@ -92,35 +92,35 @@ def _margin(X: Array, x: int, W: Array, w: int, once: Any) -> Any:
 
 
 @inlined
-def _more(X: Array, x: int, v: Any, sums: Any) -> Any:
-    """The sums of four rows, with what they have from ``X.flat[x]`` on, times ``v``."""
-    d, (a, b, c, e) = X.shape[1], sums
-    a, b = muladd(load(X, x), v, a), muladd(load(X, x + d), v, b)
-    return a, b, muladd(load(X, x + 2 * d), v, c), muladd(load(X, x + 3 * d), v, e)
-
-
-@inlined
 def _four_margins(X: Array, x: int, W: Array, w: int, once: Any, Z: Array, z: int) -> None:
     """Of four rows, from ``X.flat[x]``, to ``Z.flat[z]``, each as by `_margin`.
 
     Which of the two is taken depends on where rows lie, and must not change a bit.
     """
     d, L = X.shape[1], lane_count(X.itemsize)
-    whole, last, j = d - d % L, d - L, 0
-    zero = splat(like(X[0, 0], 0.0))
-    a = b = (zero, zero, zero, zero)
+    whole, last, j = d - d % L, x + d - L, 0
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat(like(X[0, 0], 0.0))
     while j + L < whole:
-        a = _more(X, x + j, load(W, w + j), a)
-        b = _more(X, x + j + L, load(W, w + j + L), b)
+        v, y = load(W, w + j), x + j
+        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
+        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+        v, y = load(W, w + j + L), y + L
+        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
+        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
         j += 2 * L
     if j < whole:
-        a = _more(X, x + j, load(W, w + j), a)
+        v, y = load(W, w + j), x + j
+        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
+        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
     if whole < d:
-        b = _more(X, x + last, load(W, w + last) * once, b)
-    put_number(Z, z, total(a[0] + b[0]))
-    put_number(Z, z + 1, total(a[1] + b[1]))
-    put_number(Z, z + 2, total(a[2] + b[2]))
-    put_number(Z, z + 3, total(a[3] + b[3]))
+        v, y = load(W, w + d - L) * once, last
+        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
+        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
+    a0, a1, a2, a3 = a0 + b0, a1 + b1, a2 + b2, a3 + b3
+    put_number(Z, z, total(a0))
+    put_number(Z, z + 1, total(a1))
+    put_number(Z, z + 2, total(a2))
+    put_number(Z, z + 3, total(a3))
 
 
 @inlined
@@ -128,12 +128,16 @@ def _margins(
     X: Array, row: int, W: Array, once: Any, by_four: bool, Z: Array, z: int
 ) -> None:
     """Of eight rows from ``row``, for each model, to ``Z (B, R)`` from column ``z``."""
-    d, first = X.shape[1], 0
-    if not by_four:
-        first = 1
-        for i in range(_EIGHT):
-            put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
-    for k in range(first, W.shape[0]):
+    d = X.shape[1]
+    if by_four:
+        for k in range(W.shape[0]):
+            at = k * Z.shape[1] + z
+            _four_margins(X, row * d, W, k * d, once, Z, at)
+            _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
+        return
+    for i in range(_EIGHT):
+        put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
+    for k in range(1, W.shape[0]):
         at = k * Z.shape[1] + z
         _four_margins(X, row * d, W, k * d, once, Z, at)
         _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
