@@ -35,7 +35,7 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
     loss_and_slope,
 )
-from mlopt.kernels.one_row import dot, layout, products
+from mlopt.kernels.one_row import Rows, dot, layout, products
 
 Array = NDArray[Any]
 
@@ -59,10 +59,11 @@ def _move_row(
 
 @inlined
 def _move(
-    loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
-    z: Array, y: Array, c: Array, delta: float, s: Array,
+    loss: int, rows: Rows, j: int, step: float, z: Array, y: Array, c: Array,
+    delta: float, s: Array,
 ) -> Any:  # fmt: skip
     """A step along column ``j``; returns its product with the new slopes."""
+    X, data, indices, indptr = rows
     total = 0.0
     if j == X.shape[0] + indptr.shape[0] - 1:  # the intercept, beyond the last column
         for i in range(z.shape[0]):
@@ -72,7 +73,7 @@ def _move(
     elif X.shape[0] > 0:
         for i in range(z.shape[0]):  # no sum in this loop: it becomes SIMD instructions
             _move_row(loss, i, step * X[j, i], z, y, c, delta, s)
-        total = dot(X, data, indices, indptr, j, s)
+        total = dot(rows, j, s)
     else:
         for k in range(indptr[j], indptr[j + 1]):
             row = np.uint64(indices[k])
@@ -82,23 +83,21 @@ def _move(
 
 
 @inlined
-def _moved(
-    loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
-    z: Array, y: Array, c: Array, delta: float, s: Array,
-) -> Any:  # fmt: skip
+def _moved(loss: int, *rest: Any) -> Any:
+    # The number as a constant: loops without branches instead of one with them.
     if loss == LOGISTIC:
-        return _move(LOGISTIC, X, data, indices, indptr, j, step, z, y, c, delta, s)
+        return _move(LOGISTIC, *rest)
     if loss == SQUARED:
-        return _move(SQUARED, X, data, indices, indptr, j, step, z, y, c, delta, s)
+        return _move(SQUARED, *rest)
     if loss == SQUARED_HINGE:
-        return _move(SQUARED_HINGE, X, data, indices, indptr, j, step, z, y, c, delta, s)
-    return _move(HUBER, X, data, indices, indptr, j, step, z, y, c, delta, s)
+        return _move(SQUARED_HINGE, *rest)
+    return _move(HUBER, *rest)
 
 
 @inlined
-def _slope(X: Array, data: Array, indices: Array, indptr: Array, j: int, s: Array) -> Any:
-    if j < X.shape[0] + indptr.shape[0] - 1:
-        return dot(X, data, indices, indptr, j, s)
+def _slope(rows: Rows, j: int, s: Array) -> Any:
+    if j < rows[0].shape[0] + rows[3].shape[0] - 1:
+        return dot(rows, j, s)
     total = 0.0
     for i in range(s.shape[0]):
         total += s[i]
@@ -107,9 +106,8 @@ def _slope(X: Array, data: Array, indices: Array, indptr: Array, j: int, s: Arra
 
 @kernel
 def _epoch(
-    loss: int, X: Array, data: Array, indices: Array, indptr: Array, y: Array, c: Array,
-    order: Array, bound: Array, l2: float, delta: float, trifle: float,
-    z: Array, slopes: Array, w: Array, curvature: Array,
+    loss: int, rows: Rows, y: Array, c: Array, order: Array, bound: Array, l2: float,
+    delta: float, trifle: float, z: Array, slopes: Array, w: Array, curvature: Array,
 ) -> float:  # fmt: skip
     fell, d = 0.0, w.shape[0] - 1
     for position in range(order.shape[0]):
@@ -117,7 +115,7 @@ def _epoch(
         penalty = l2 if j < d else 0.0
         if bound[j] <= 0.0:
             continue
-        g = _slope(X, data, indices, indptr, j, slopes) + penalty * w[j]
+        g = _slope(rows, j, slopes) + penalty * w[j]
         H = curvature[j]
         fall = 0.5 * g * g / H
         if fall <= trifle:
@@ -128,9 +126,7 @@ def _epoch(
             step = -g / H
             moved += step
             w[j] += step
-            g = penalty * w[j] + _moved(
-                loss, X, data, indices, indptr, j, step, z, y, c, delta, slopes
-            )
+            g = penalty * w[j] + _moved(loss, rows, j, step, z, y, c, delta, slopes)
             if moved == 0.0:  # there and back: only rounding is left
                 break
             least = max(_FLATTEST * bound[j] + penalty, _FLATTER * H)
@@ -139,14 +135,6 @@ def _epoch(
                 break
         curvature[j] = H
     return fell
-
-
-def _transposed(columns: Any) -> tuple[Array, ...]:
-    # `_epoch` counts columns by `X` and `indptr`: no rows at all where it is dense.
-    X, data, indices, indptr = layout(columns)
-    if isinstance(columns, np.ndarray):
-        indptr = np.zeros(1, np.int64)
-    return tuple(map(read_only, (X, data, indices, indptr)))
 
 
 def coordinate_epoch(
@@ -190,9 +178,8 @@ def coordinate_epoch(
         The decrease of the objective that the steps promised.
     """
     fell = _epoch(
-        LOSSES[loss], *_transposed(columns), read_only(y), read_only(c),
-        read_only(order), read_only(bound), float(l2), float(delta), float(trifle),
-        z, slopes, w, curvature,
+        LOSSES[loss], layout(columns), *map(read_only, (y, c, order, bound)), float(l2),
+        float(delta), float(trifle), z, slopes, w, curvature,
     )  # fmt: skip
     return float(fell)
 

@@ -3,8 +3,7 @@
 ``W`` is (d, B), flat: what one stored number meets lies together. The last lanes of a row
 reach into the next one where B is not a multiple of the lanes; margins there mean nothing,
 steps there are 0. So ``W`` is followed by as many numbers as `padded` adds, and ``z``, the
-margins or steps of a row, is as long as a multiple of the lanes. ``lo`` and ``hi`` bound
-the row in ``data`` and ``indices``.
+margins or steps of a row, is as long as a multiple of the lanes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined
+from mlopt.kernels.compiled import inlined, read_only
 from mlopt.kernels.simd import (
     lane_count,
     like,
@@ -28,6 +27,13 @@ from mlopt.kernels.simd import (
 )
 
 Array = NDArray[Any]
+Csr = tuple[Array, Array, Array]
+"""``data, indices, indptr``."""
+
+
+def parts(X: Any) -> Csr:
+    """Return a CSR matrix as kernels take it."""
+    return read_only(X.data), read_only(X.indices), read_only(X.indptr)
 
 
 def padded(W: Array) -> Array:
@@ -59,10 +65,10 @@ def _dot(data: Array, indices: Array, lo: int, hi: int, w: Array) -> Any:
 
 
 @inlined
-def row_margins(
-    data: Array, indices: Array, lo: int, hi: int, W: Array, B: int, z: Array, to: int
-) -> None:
-    """Margins of one row for all columns, to ``z.flat[to]`` and after."""
+def row_margins(rows: Csr, i: int, W: Array, B: int, z: Array, to: int) -> None:
+    """Margins of row ``i`` for all columns, to ``z.flat[to]`` and after."""
+    data, indices, indptr = rows
+    lo, hi = indptr[i], indptr[i + 1]
     if B == 1:
         put_number(z, to, _dot(data, indices, lo, hi, W))
         return
@@ -95,10 +101,10 @@ def row_margins(
 
 
 @inlined
-def add_row(
-    data: Array, indices: Array, lo: int, hi: int, z: Array, of: int, W: Array, B: int
-) -> None:
-    """Add one row, times the steps from ``z.flat[of]`` on, to all columns of ``W``."""
+def add_row(rows: Csr, i: int, z: Array, of: int, W: Array, B: int) -> None:
+    """Add row ``i``, times the steps from ``z.flat[of]`` on, to all columns of ``W``."""
+    data, indices, indptr = rows
+    lo, hi = indptr[i], indptr[i + 1]
     if B == 1:
         c = number_at(z, of)
         for p in range(lo, hi):

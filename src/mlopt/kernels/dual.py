@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from mlopt.kernels.compiled import inlined, kernel, read_only
 from mlopt.kernels.one_row import (
     AHEAD,
+    Rows,
     add,
     dot,
     fetch,
@@ -104,10 +105,7 @@ def _judge(control: Array, n: int, tol: float) -> bool:
 
 @kernel
 def _epochs(
-    X: Array,
-    data: Array,
-    indices: Array,
-    indptr: Array,
+    rows: Rows,
     norms: Array,
     codes: Array,
     weights: Array,
@@ -131,9 +129,9 @@ def _epochs(
         shuffle(order, count, random)
         for position in range(count):
             i, later = order[position], order[min(position + AHEAD, count - 1)]
-            fetch(X, data, indices, indptr, later)
+            fetch(rows, later)
             sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
-            margin = dot(X, data, indices, indptr, i, w) + bias * w[d]
+            margin = dot(rows, i, w) + bias * w[d]
             norm, cost = norms[i] + bias * bias, cost * weights[i]
             stuck, violation, best = _visit(
                 margin, sign, cost, squared, norm, alpha[i], low, high
@@ -146,7 +144,7 @@ def _epochs(
             if best != alpha[i]:
                 step = (best - alpha[i]) * sign
                 alpha[i] = best
-                add(X, data, indices, indptr, i, step, w)
+                add(rows, i, step, w)
                 w[d] += step * bias
         control[_ACTIVE], control[_LEAST], control[_GREATEST] = kept, least, greatest
         if _judge(control, n, tol):
@@ -231,7 +229,8 @@ def dual_epochs(
     epochs, solved : int, bool
     """
     done, solved = _epochs(
-        *map(read_only, (*layout(X), norms, codes, weights)),
+        layout(X),
+        *map(read_only, (norms, codes, weights)),
         float(positive),
         (float(costs[0]), float(costs[1])),
         squared,

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.one_row import AHEAD, add, dot, fetch, layout, shuffle
+from mlopt.kernels.one_row import AHEAD, Rows, add, dot, fetch, layout, shuffle
 from mlopt.kernels.simd import prefetch
 
 Array = NDArray[Any]
@@ -72,10 +72,7 @@ def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -
 
 @kernel
 def _epoch(
-    X: Array,
-    data: Array,
-    indices: Array,
-    indptr: Array,
+    rows: Rows,
     norms: Array,
     sign: Array,
     costs: Array,
@@ -91,7 +88,7 @@ def _epoch(
     shuffle(order, n, random)
     for position in range(n):
         i, later = order[position], order[min(position + AHEAD, n - 1)]
-        fetch(X, data, indices, indptr, later)
+        fetch(rows, later)
         prefetch(norms, later)
         prefetch(sign, later)
         prefetch(costs, later)
@@ -100,7 +97,7 @@ def _epoch(
         cost = costs[i]
         if cost <= 0.0:  # its loss is free
             continue
-        z = dot(X, data, indices, indptr, i, w) + bias * w[d] + intercept
+        z = dot(rows, i, w) + bias * w[d] + intercept
         margin, norm = sign[i] * z, norms[i] + bias * bias
         most = max(most, abs(margin - margins[i]) / (1.0 + abs(margin)))
         m = _solved(margin, margins[i], norm, cost, alpha[i])
@@ -108,7 +105,7 @@ def _epoch(
         step = sign[i] * (best - alpha[i])
         alpha[i], margins[i] = best, m
         if step != 0.0:
-            add(X, data, indices, indptr, i, step, w)
+            add(rows, i, step, w)
             w[d] += step * bias
     return most
 
@@ -149,10 +146,8 @@ def dual_logistic_epoch(
     float
         How far a margin was from where its variable was best, at most, relative to it.
     """
-    given = map(read_only, (*layout(X), norms, sign, costs))
-    return float(
-        _epoch(*given, float(bias), float(intercept), alpha, margins, w, order, random)
-    )
+    given = layout(X), *map(read_only, (norms, sign, costs)), float(bias), float(intercept)
+    return float(_epoch(*given, alpha, margins, w, order, random))
 
 
 def variables(sign: Array, costs: Array, norms: Array, intercept: float) -> Array:

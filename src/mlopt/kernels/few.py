@@ -46,8 +46,10 @@ from mlopt.kernels.simd import (
     total,
 )
 from mlopt.kernels.slopes import (
+    Inputs,
     add_slopes,
     clear_untrained,
+    of_rows,
     one_weight,
     with_logarithms,
 )
@@ -192,31 +194,17 @@ def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any
 
 
 @inlined
-def _slopes_by_kind(
-    loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
-    delta: Any, same: bool, losses: Any, rises: Any, product: Any,
-) -> Any:  # fmt: skip
+def _slopes_by_kind(loss: int, *rest: Any) -> Any:
     # The number as a constant: a loop without branches instead of one with them.
     if loss == LOGISTIC:
-        return _slopes(
-            LOGISTIC, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
+        return _slopes(LOGISTIC, *rest)
     if loss == HINGE:
-        return _slopes(
-            HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
+        return _slopes(HINGE, *rest)
     if loss == SQUARED_HINGE:
-        return _slopes(
-            SQUARED_HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises,
-            product,
-        )  # fmt: skip
+        return _slopes(SQUARED_HINGE, *rest)
     if loss == HUBER:
-        return _slopes(
-            HUBER, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-        )
-    return _slopes(
-        SQUARED, Z, z, b, targets, weights, row, delta, same, losses, rises, product
-    )
+        return _slopes(HUBER, *rest)
+    return _slopes(SQUARED, *rest)
 
 
 @part
@@ -256,10 +244,8 @@ def _pass_by_registers(
         like_lanes = splat_wide(zero)
         for k in range(W.shape[0]):
             lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
-            losses, product = (
-                load_like(like_lanes, lanes, lost),
-                load_like(like_lanes, lanes, grew),
-            )
+            losses = load_like(like_lanes, lanes, lost)
+            product = load_like(like_lanes, lanes, grew)
             sums[0, k] += with_logarithms(losses, product, weight)
             sums[1, k] += total(load_like(like_lanes, lanes, rose))
 
@@ -292,17 +278,14 @@ def _add_block(X: Array, start: int, stop: int, Z: Array, tail: Array, G: Array)
 
 
 @kernel
-def few(
-    X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
-    segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
-    by_four: bool,
-) -> None:  # fmt: skip
+def few(X: Array, W: Array, inputs: Inputs, G: Array, R: int, by_four: bool) -> None:
     """Add up a pass; ``by_four``: of rows that a cache holds, or long ones.
 
     ``W`` is (B, d), with d at least as large as the lanes are many, ``G`` as well, or
     (0, d) without gradient. Where slopes are worked out for blocks, these have ``R`` rows,
     a multiple of 8.
     """
+    b, targets, weights, score_weights, segments, deltas, sums, _ = inputs
     B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
     alike = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
     if alike and segments[:, 5].max() == 1:
@@ -316,9 +299,6 @@ def few(
     for start in range(done, n, R):
         stop = min(start + R, n)
         _margins_of_block(X, start, stop, W, tail, by_four, Z)
-        trained = add_slopes(
-            Z, b, targets[start:stop], weights[start:stop], score_weights[start:stop],
-            segments, deltas, sums, scores,
-        )  # fmt: skip
+        trained = add_slopes(Z, *of_rows(inputs, start, stop))
         clear_untrained(Z, stop - start, segments, trained)
         _add_block(X, start, stop, Z, tail, G)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.permutation import mixed
+from mlopt.kernels.permutation import GAMMA, mixed, state_of
 from mlopt.kernels.simd import lane_count, load, prefetch, total
 
 Array = NDArray[Any]
@@ -37,26 +37,20 @@ LANES = lane_count(np.dtype(np.float32).itemsize)
 """Topics of a row of counts come in multiples of this."""
 _AHEAD = 4
 """Tokens: so far ahead of its turn the counts of a word are asked for."""
-_GAMMA, _ELEVEN = np.uint64(0x9E3779B97F4A7C15), np.uint64(11)
+_ELEVEN = np.uint64(11)
 _UNIT = 1.0 / 2.0**53
 
 
 @inlined
 def _drawn(state: Array) -> float:
     """A number in [0, 1)."""
-    state[0] += _GAMMA
+    state[0] += GAMMA
     return float(mixed(state[0]) >> _ELEVEN) * _UNIT
 
 
 @inlined
 def _numbers(word: Any, topic: Any) -> Any:
     return np.int64(word), np.int64(topic)
-
-
-@inlined
-def _seeded(state: Array, seed: Array) -> None:
-    for word in seed:
-        state[0] = mixed((state[0] ^ word) + _GAMMA)
 
 
 @inlined
@@ -78,8 +72,7 @@ def _sweep_dense(
     p = np.zeros(width, np.float32)
     sums = np.zeros(width // LANES, np.float32)
     low, n = np.float32(beta), words.shape[0]
-    state = np.zeros(1, np.uint64)
-    _seeded(state, seed)
+    state = np.full(1, state_of(seed))
     for d in range(starts.shape[0] - 1):
         if upto[d] == upto[d + 1]:
             continue
@@ -190,6 +183,34 @@ def _where(kept: Array, at: int, end: int, k: int) -> int:
     return at
 
 
+@inlined
+def _counted_in(kept: Array, counts: Array, begin: int, end: int, k: Any) -> int:
+    """One token more of topic ``k`` in the list of a word; where that ends then."""
+    at = _where(kept, begin, end, k)
+    if at == end:
+        kept[at], counts[at] = k, 0
+        end += 1
+    counts[at] += 1
+    _rise(kept, counts, at, begin)
+    return end
+
+
+@inlined
+def _recounted(
+    k: int, by: int, own: Array, of_all: Array, part: Array, flat: float, mine: float,
+    alpha: float, beta: float, vocabulary: float,
+) -> tuple[float, float]:  # fmt: skip
+    """``by`` tokens more of topic ``k``; what the sums over all and over those that the
+    document has are then."""
+    over = 1.0 / (of_all[k] + vocabulary)
+    flat, mine = flat - alpha * beta * over, mine - own[k] * beta * over
+    own[k] += by
+    of_all[k] += by
+    over = 1.0 / (of_all[k] + vocabulary)
+    part[k] = (own[k] + alpha) * over
+    return flat + alpha * beta * over, mine + own[k] * beta * over
+
+
 @kernel
 def list_topics(
     tokens: Array, begins: Array, topics: Array, rooms: Array, kept: Array, counts: Array,
@@ -215,14 +236,7 @@ def list_topics(
     for w in range(sizes.shape[0]):
         begin, end = rooms[w], rooms[w]
         for t in range(begins[w], begins[w + 1]):
-            topic, at = topics[tokens[t]], begin
-            while at < end and kept[at] != topic:
-                at += 1
-            if at == end:
-                kept[at], counts[at] = topic, 0
-                end += 1
-            counts[at] += 1
-            _rise(kept, counts, at, begin)
+            end = _counted_in(kept, counts, begin, end, topics[tokens[t]])
         sizes[w] = end - begin
 
 
@@ -236,8 +250,7 @@ def _sweep_sparse(
     own = np.zeros(K, np.int64)
     part = np.empty(K)  # (d k + alpha) / (k + V beta)
     here, place = np.empty(K, np.int32), np.empty(K, np.int32)
-    state = np.zeros(1, np.uint64)
-    _seeded(state, seed)
+    state = np.full(1, state_of(seed))
     for d in range(starts.shape[0] - 1):
         if upto[d] == upto[d + 1]:
             continue
@@ -252,13 +265,9 @@ def _sweep_sparse(
         for i in range(upto[d], upto[d + 1]):
             t = i + shift
             w, k = _numbers(words[i], topics[t])
-            over = 1.0 / (of_all[k] + vocabulary)
-            flat, mine = flat - both * over, mine - own[k] * beta * over
-            own[k] -= 1
-            of_all[k] -= 1
-            over = 1.0 / (of_all[k] + vocabulary)
-            flat, mine = flat + both * over, mine + own[k] * beta * over
-            part[k] = (own[k] + alpha) * over
+            flat, mine = _recounted(
+                k, -1, own, of_all, part, flat, mine, alpha, beta, vocabulary
+            )
             if own[k] == 0:
                 size -= 1
                 here[place[k]], place[here[size]] = here[size], place[k]
@@ -277,23 +286,13 @@ def _sweep_sparse(
                 k = _of_document(u - theirs, here, size, own, of_all, beta, vocabulary)
             else:
                 k = _of_all(u - theirs - mine, both, of_all, vocabulary)
-            over = 1.0 / (of_all[k] + vocabulary)
-            flat, mine = flat - both * over, mine - own[k] * beta * over
             if own[k] == 0:
                 here[size], place[k] = k, size
                 size += 1
-            own[k] += 1
-            of_all[k] += 1
-            over = 1.0 / (of_all[k] + vocabulary)
-            flat, mine = flat + both * over, mine + own[k] * beta * over
-            part[k] = (own[k] + alpha) * over
-            found = _where(kept, begin, end, k)
-            if found == end:
-                kept[found], counts[found] = k, 0
-                end += 1
-            counts[found] += 1
-            _rise(kept, counts, found, begin)
-            sizes[w] = end - begin
+            flat, mine = _recounted(
+                k, 1, own, of_all, part, flat, mine, alpha, beta, vocabulary
+            )
+            sizes[w] = _counted_in(kept, counts, begin, end, k) - begin
             topics[t] = k
 
 

@@ -48,6 +48,16 @@ def slot_of(key: Any, mask: Any) -> Any:
     return np.int64((stirred >> _HALF) & np.uint64(mask))
 
 
+@inlined
+def slot_for(table: Array, key: Any) -> Any:
+    """The slot that has a key, or the free one that it would go to."""
+    mask = len(table) - 1
+    slot = slot_of(key, mask)
+    while table[slot, 0] != key and table[slot, 1] != FREE:
+        slot = (slot + 1) & mask
+    return slot
+
+
 @allocating
 def twice(table: Array) -> Array:
     """A table with twice the slots and the same keys."""

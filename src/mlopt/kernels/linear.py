@@ -32,6 +32,7 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
 )
 from mlopt.kernels.simd import lane_count
+from mlopt.kernels.slopes import Inputs
 from mlopt.kernels.sparse import sparse_pass
 from mlopt.kernels.tiles import tiled
 
@@ -141,16 +142,11 @@ def linear_pass(
     n, B = X.shape[0], W.shape[1]
     sums, scores = np.zeros((2, B)), np.zeros(models)
     validation = np.empty((n, 0), X.dtype) if score_weights is None else score_weights
-    inputs = (
-        read_only(np.asarray(b, X.dtype)),
-        read_only(np.asarray(targets, X.dtype)),
-        read_only(np.asarray(weights, X.dtype)),
-        read_only(np.asarray(validation, X.dtype)),
-        read_only(np.asarray(segments, np.int64)),
-        read_only(np.asarray(deltas, X.dtype)),
-    )
+    numbers = (read_only(np.asarray(a, X.dtype)) for a in (b, targets, weights, validation))
+    kinds, delta = np.asarray(segments, np.int64), np.asarray(deltas, X.dtype)
+    inputs = *numbers, read_only(kinds), read_only(delta), sums, scores
     run = sparse_pass if sparse.issparse(X) else dense_pass
-    G = run(X, W, inputs, sums, scores, gradient)
+    G = run(X, W, inputs, gradient)
     return Pass(
         sums[0],
         G if gradient else None,
@@ -164,19 +160,8 @@ def block_rows(d: int, itemsize: int) -> int:
     return min(max(_BLOCK // (d * itemsize), 64), 256) // 8 * 8
 
 
-def dense_pass(
-    X: Array,
-    W: Array,
-    inputs: tuple[Array, ...],
-    sums: Array,
-    scores: Array,
-    gradient: bool,
-) -> Array:
-    """Add up a pass to ``sums`` and ``scores``; return the gradient (d, B), or (d, 0).
-
-    ``inputs`` are the arguments of `mlopt.kernels.slopes.add_slopes` from ``b`` to
-    ``deltas``, for all rows.
-    """
+def dense_pass(X: Array, W: Array, inputs: Inputs, gradient: bool) -> Array:
+    """Add up a pass; return the gradient (d, B), or (d, 0)."""
     d, B = W.shape
     lanes, R = _LANES[X.itemsize], block_rows(d, X.itemsize)
     width = 2 * lanes
@@ -184,14 +169,11 @@ def dense_pass(
     if 3 * width // 8 >= B and d >= lanes:
         G = np.zeros((B if gradient else 0, d), X.dtype)
         by_four = _whole_bytes(X) <= _CACHED or d * X.itemsize >= _LONG
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, R, by_four)
+        few(read_only(X), read_only(W.T), inputs, G, R, by_four)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])
-    tiled(
-        read_only(X), read_only(panels.reshape(-1)), *inputs, sums, scores,
-        G.reshape(-1), R,
-    )  # fmt: skip
+    tiled(read_only(X), read_only(panels.reshape(-1)), inputs, G.reshape(-1), R)
     return _from_panels(G, B)
 
 

@@ -1,8 +1,7 @@
 """A row at a time, dense or CSR: what methods do that step from row to row.
 
-``X`` is ``(n, d)`` C-contiguous, or empty where rows are CSR as ``data, indices, indptr``,
-so that one loop serves both. ``w`` has at least ``d`` entries. With the transpose of a
-matrix in place of it, rows are columns.
+``rows`` are what `layout` makes of a matrix ``(n, d)``, so that one loop serves both. ``w``
+has at least ``d`` entries. With the transpose of a matrix in place of it, rows are columns.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from mlopt.kernels.compiled import inlined, kernel, read_only
 from mlopt.kernels.simd import prefetch
 
 Array = NDArray[Any]
+Rows = tuple[Array, Array, Array, Array]
+"""``X`` and no ``data, indices, indptr`` of CSR, or these and an empty ``X``."""
 
 _MODULUS = 2**31 - 1
 AHEAD = 4
@@ -25,8 +26,9 @@ _LINE = 8
 
 
 @inlined
-def dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
+def dot(rows: Rows, i: int, w: Array) -> float:
     """The product of row ``i`` and ``w``."""
+    X, data, indices, indptr = rows
     # Four sums, because an addition takes as long as four can start.
     a = b = c = e = 0.0
     if X.shape[0] > 0:
@@ -54,10 +56,9 @@ def dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) 
 
 
 @inlined
-def add(
-    X: Array, data: Array, indices: Array, indptr: Array, i: int, step: float, w: Array
-) -> None:
+def add(rows: Rows, i: int, step: float, w: Array) -> None:
     """Add ``step`` times row ``i`` to ``w``."""
+    X, data, indices, indptr = rows
     if X.shape[0] > 0:
         for j in range(X.shape[1]):
             w[j] += step * X[i, j]
@@ -67,8 +68,9 @@ def add(
 
 
 @inlined
-def fetch(X: Array, data: Array, indices: Array, indptr: Array, i: int) -> None:
+def fetch(rows: Rows, i: int) -> None:
     """Have row ``i`` on its way to the cache: rows in random order wait for memory."""
+    X, data, indices, indptr = rows
     if X.shape[0] > 0:
         for j in range(0, X.shape[1], _LINE):
             prefetch(X, i * X.shape[1] + j)
@@ -94,13 +96,17 @@ def seeded(seed: int) -> NDArray[np.int64]:
     return np.array([seed % (_MODULUS - 1) + 1], np.int64)
 
 
-def layout(X: Any) -> tuple[Array, Array, Array, Array]:
+def layout(X: Any) -> Rows:
     """Dense and CSR rows as the same four types, so that one compilation serves both."""
     if isinstance(X, np.ndarray):
-        return X, np.empty(0, X.dtype), np.empty(0, np.int32), np.empty(0, np.int64)
-    indices = X.indices.astype(np.int32, copy=False)
-    indptr = X.indptr.astype(np.int64, copy=False)
-    return np.empty((0, 0), X.dtype), X.data, indices, indptr
+        # CSR of no rows: there are ``X.shape[0] + indptr.shape[0] - 1`` in either case.
+        parts = X, np.empty(0, X.dtype), np.empty(0, np.int32), np.zeros(1, np.int64)
+    else:
+        indices = X.indices.astype(np.int32, copy=False)
+        indptr = X.indptr.astype(np.int64, copy=False)
+        parts = np.empty((0, 0), X.dtype), X.data, indices, indptr
+    X, data, indices, indptr = map(read_only, parts)
+    return X, data, indices, indptr
 
 
 def squared_norms(X: Any) -> NDArray[np.float64]:
@@ -123,39 +129,30 @@ def _squares(data: Array, indptr: Array, out: Array) -> None:
 
 
 @kernel
-def _products(
-    X: Array, data: Array, indices: Array, indptr: Array, w: Array, out: Array
-) -> None:
+def _products(rows: Rows, w: Array, out: Array) -> None:
     for i in range(out.shape[0]):
-        out[i] = dot(X, data, indices, indptr, i, w)
+        out[i] = dot(rows, i, w)
 
 
 @kernel
-def _combine(
-    X: Array, data: Array, indices: Array, indptr: Array, v: Array, out: Array
-) -> None:
+def _combine(rows: Rows, v: Array, out: Array) -> None:
     for i in range(v.shape[0]):
         if v[i] != 0.0:
-            add(X, data, indices, indptr, i, v[i], out)
+            add(rows, i, v[i], out)
 
 
 @kernel
-def _curved(
-    X: Array, data: Array, indices: Array, indptr: Array, h: Array, v: Array, z: Array,
-    out: Array,
-) -> None:  # fmt: skip
+def _curved(rows: Rows, h: Array, v: Array, z: Array, out: Array) -> None:
     for i in range(h.shape[0]):
-        z[i] = dot(X, data, indices, indptr, i, v) + v[-1]
+        z[i] = dot(rows, i, v) + v[-1]
         if h[i] != 0.0:
-            add(X, data, indices, indptr, i, h[i] * z[i], out)
+            add(rows, i, h[i] * z[i], out)
             out[-1] += h[i] * z[i]
 
 
 @kernel
-def _sloped(
-    X: Array, data: Array, indices: Array, indptr: Array, slopes: Array, h: Array,
-    first: Array, second: Array,
-) -> None:  # fmt: skip
+def _sloped(rows: Rows, slopes: Array, h: Array, first: Array, second: Array) -> None:
+    X, data, indices, indptr = rows
     for i in range(h.shape[0]):
         if slopes[i] == 0.0 and h[i] == 0.0:
             continue
@@ -176,14 +173,14 @@ def _sloped(
 def products(X: Any, w: Array) -> NDArray[np.float64]:
     """``X @ w`` in float64 whatever the dtype of ``X``, without a copy of it, (n,)."""
     out = np.empty(X.shape[0])
-    _products(*map(read_only, (*layout(X), w)), out)
+    _products(layout(X), read_only(w), out)
     return out
 
 
 def combination(X: Any, v: Array) -> NDArray[np.float64]:
     """``X.T @ v`` in float64 whatever the dtype of ``X``, without a copy of it, (d,)."""
     out = np.zeros(X.shape[1])
-    _combine(*map(read_only, (*layout(X), v)), out)
+    _combine(layout(X), read_only(v), out)
     return out
 
 
@@ -202,12 +199,12 @@ def curved(X: Any, h: Array, v: Array) -> tuple[Array, Array]:
     ndarray of shape (n,) and of shape (d + 1,), float64
     """
     z, out = np.empty(X.shape[0]), np.zeros(X.shape[1] + 1)
-    _curved(*map(read_only, (*layout(X), h, v)), z, out)
+    _curved(layout(X), read_only(h), read_only(v), z, out)
     return z, out
 
 
 def sloped(X: Any, slopes: Array, h: Array) -> Array:
     """``X' slopes`` and the sums of ``h x^2``, of rows that end with a 1, (2, d + 1)."""
     out = np.zeros((2, X.shape[1] + 1))
-    _sloped(*map(read_only, (*layout(X), slopes, h)), out[0], out[1])
+    _sloped(layout(X), read_only(slopes), read_only(h), out[0], out[1])
     return out

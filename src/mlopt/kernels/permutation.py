@@ -15,25 +15,33 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _A, _B, _C, _HALF = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 
 @inlined
 def mixed(x: Any) -> Any:
+    """A counter, mixed."""
     x = (x ^ (x >> _A)) * _FIRST
     x = (x ^ (x >> _B)) * _SECOND
     return x ^ (x >> _C)
 
 
-@kernel
-def _fill(order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
+@inlined
+def state_of(seed: NDArray[np.uint64]) -> Any:
+    """Where the counter begins."""
     state = np.uint64(0)
     for word in seed:
-        state = mixed((state ^ word) + _GAMMA)
+        state = mixed((state ^ word) + GAMMA)
+    return state
+
+
+@kernel
+def _fill(order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
+    state = state_of(seed)
     for i in range(order.shape[0]):
-        state += _GAMMA
+        state += GAMMA
         j = np.int64(((mixed(state) >> _HALF) * np.uint64(i + 1)) >> _HALF)
         order[i] = order[j]
         order[j] = i

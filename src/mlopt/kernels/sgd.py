@@ -18,7 +18,7 @@ from scipy import sparse
 
 from mlopt.errors import InputError
 from mlopt.kernels.compiled import kernel, part, read_only
-from mlopt.kernels.csr_rows import add_row, padded, row_margins
+from mlopt.kernels.csr_rows import Csr, add_row, padded, parts, row_margins
 from mlopt.kernels.linear import checked_models
 from mlopt.kernels.losses import MULTINOMIAL
 from mlopt.kernels.sgd_dense import dense_epoch
@@ -196,9 +196,8 @@ def _moves(weights: Array, columns: Array, i: int) -> bool:
 
 @kernel
 def csr_epoch(
-    data: Array, indices: Array, indptr: Array, order: Array, targets: Array,
-    weights: Array, W: Array, size: int, groups: Array, columns: Array, state: Array,
-    sums: Array, places: Array,
+    X: Csr, order: Array, targets: Array, weights: Array, W: Array, size: int,
+    groups: Array, columns: Array, state: Array, sums: Array, places: Array,
 ) -> None:  # fmt: skip
     """Any number of models on CSR rows; ``W`` as in `csr_rows`, its columns unpacked."""
     P, B = state.shape[1], places.shape[0]
@@ -208,8 +207,7 @@ def csr_epoch(
         i = order[r]
         if not _moves(weights, columns, i):
             continue
-        lo, hi = indptr[i], indptr[i + 1]
-        row_margins(data, indices, lo, hi, W, B, z, 0)
+        row_margins(X, i, W, B, z, 0)
         for k in range(B):
             state[MARGIN, places[k]] = z[k]
         for g in range(0, P, size):
@@ -217,7 +215,7 @@ def csr_epoch(
                 _rescale_columns(W, places, state, g, size)
         for k in range(P):
             z[k] = state[STEP, places[k]] if k < B else like(z[0], 0.0)
-        add_row(data, indices, lo, hi, z, 0, W, B)
+        add_row(X, i, z, 0, W, B)
         if r % ROWS == 0:
             add_losses(state, sums)
     add_losses(state, sums)
@@ -228,8 +226,8 @@ def _sparse_epoch(
 ) -> None:
     V = padded(W)
     csr_epoch(
-        read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
-        lanes.size, lanes.groups, lanes.columns, state, sums, lanes.places,
+        parts(X), *rows, V, lanes.size, lanes.groups, lanes.columns, state, sums,
+        lanes.places,
     )  # fmt: skip
     scales = state[SCALE, lanes.places]
     np.multiply(V[: W.size].reshape(W.shape), scales, out=W)

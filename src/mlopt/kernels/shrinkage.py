@@ -21,19 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.one_row import add, dot, layout
+from mlopt.kernels.one_row import Rows, add, dot, layout
 
 Array = NDArray[Any]
 
 
 @inlined
-def _add_weighted(
-    X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float, h: Array,
-    slopes: Array,
-) -> None:  # fmt: skip
+def _add_weighted(rows: Rows, j: int, step: float, h: Array, slopes: Array) -> None:
     """Add ``step h`` times column ``j``; ``h`` has one value where all are the same."""
+    X, data, indices, indptr = rows
     if h.shape[0] == 1:
-        add(X, data, indices, indptr, j, step * h[0], slopes)
+        add(rows, j, step * h[0], slopes)
     elif X.shape[0] > 0:
         for i in range(X.shape[1]):
             slopes[i] += step * h[i] * X[j, i]
@@ -56,9 +54,8 @@ def _shrunk(old: float, g: float, H: float, l1: float, positive: bool) -> float:
 
 @kernel
 def _sweep(
-    X: Array, data: Array, indices: Array, indptr: Array, order: Array, h: Array,
-    weight: float, mean: Array, H: Array, l1: float, l2: float, positive: bool,
-    slopes: Array, shift: Array, w: Array,
+    rows: Rows, order: Array, h: Array, weight: float, mean: Array, H: Array, l1: float,
+    l2: float, positive: bool, slopes: Array, shift: Array, w: Array,
 ) -> float:  # fmt: skip
     worst = 0.0
     for position in range(order.shape[0]):
@@ -67,12 +64,12 @@ def _sweep(
             continue
         old, curvature = w[j], H[j] + l2
         # Slopes of a column less its mean, where ``shift`` is what all rows moved by.
-        g = dot(X, data, indices, indptr, j, slopes) + l2 * old
+        g = dot(rows, j, slopes) + l2 * old
         g += shift[0] * weight * mean[j]
         new = _shrunk(old, g, curvature, l1, positive)
         if new != old:
             w[j] = new
-            _add_weighted(X, data, indices, indptr, j, new - old, h, slopes)
+            _add_weighted(rows, j, new - old, h, slopes)
             shift[0] -= (new - old) * mean[j]
             worst = max(worst, abs(new - old) * curvature)
     return worst
@@ -116,10 +113,8 @@ def _sums(x: Array, h: Array) -> Any:
 
 
 @kernel
-def _moments(
-    X: Array, data: Array, indices: Array, indptr: Array, order: Array, h: Array,
-    sums: Array, squares: Array,
-) -> None:  # fmt: skip
+def _moments(rows: Rows, order: Array, h: Array, sums: Array, squares: Array) -> None:
+    X, data, indices, indptr = rows
     for position in range(order.shape[0]):
         j = order[position]
         if X.shape[0] > 0:
@@ -151,7 +146,7 @@ def column_moments(
     sums, squares : ndarray of shape (d,)
     """
     sums, squares = np.zeros((2, columns.shape[0]))
-    _moments(*map(read_only, (*layout(columns), order, h)), sums, squares)
+    _moments(layout(columns), read_only(order), read_only(h), sums, squares)
     return sums, squares
 
 
@@ -202,8 +197,8 @@ def shrink(
         How far a column's gradient was from its optimum, at most.
     """
     found = _sweep(
-        *map(read_only, layout(columns)), read_only(order), read_only(h), float(weight),
-        read_only(mean), read_only(H), float(l1), float(l2), bool(positive),
+        layout(columns), read_only(order), read_only(h), float(weight), read_only(mean),
+        read_only(H), float(l1), float(l2), bool(positive),
         slopes, shift, w,
     )  # fmt: skip
     return float(found)

@@ -224,18 +224,6 @@ def _same_lanes(*kinds: Any) -> Any:
     return kinds[0] if lanes else None
 
 
-def _pair_of_lanes(a: Any, b: Any) -> Any:
-    return _same_lanes(a, b)
-
-
-def _one_of_lanes(a: Any) -> Any:
-    return _same_lanes(a)
-
-
-def _mask_of(a: Any, b: Any) -> Any:
-    return Mask(a.count) if _same_lanes(a, b) else None
-
-
 _ARITHMETIC = {
     operator.add: "fadd",
     operator.sub: "fsub",
@@ -246,7 +234,7 @@ _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.
 
 
 def _define_arithmetic(symbol: Any, name: str) -> None:
-    _typed(symbol, _pair_of_lanes)
+    _typed(symbol, lambda a, b: _same_lanes(a, b))
 
     @lower_builtin(symbol, Lanes, Lanes)
     def lower(context: Any, build: Any, signature: Any, args: Any) -> Any:
@@ -254,7 +242,7 @@ def _define_arithmetic(symbol: Any, name: str) -> None:
 
 
 def _define_comparison(symbol: Any, name: str) -> None:
-    _typed(symbol, _mask_of)
+    _typed(symbol, lambda a, b: Mask(a.count) if _same_lanes(a, b) else None)
 
     @lower_builtin(symbol, Lanes, Lanes)
     def lower(context: Any, build: Any, signature: Any, args: Any) -> Any:
@@ -267,7 +255,7 @@ for _symbol, _name in _COMPARISONS.items():
     _define_comparison(_symbol, _name)
 
 _typed(lane_count, lambda itemsize: types.intp)
-_typed(operator.neg, _one_of_lanes)
+_typed(operator.neg, lambda a: _same_lanes(a))
 _typed(load, lambda A, i: Lanes(A.dtype))
 _typed(store, lambda A, i, v: types.none)
 _typed(load_like, lambda v, A, i: v)
@@ -296,34 +284,34 @@ def _lower_neg(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return build.fneg(args[0])
 
 
-def _address(context: Any, build: Any, kind: Any, array: Any, i: Any, vector: Any) -> Any:
-    data = context.make_array(kind)(context, build, array).data
-    return build.bitcast(build.gep(data, [i]), vector.as_pointer())
+def _place(context: Any, build: Any, kind: Any, array: Any, i: Any) -> Any:
+    return build.gep(context.make_array(kind)(context, build, array).data, [i])
+
+
+def _read(context: Any, build: Any, kind: Any, array: Any, i: Any, lanes: Any) -> Any:
+    vector = context.get_value_type(lanes).as_pointer()
+    value = build.load(build.bitcast(_place(context, build, kind, array, i), vector))
+    value.align = kind.dtype.bitwidth // 8
+    return value
+
+
+def _write(context: Any, build: Any, kind: Any, array: Any, i: Any, value: Any) -> Any:
+    vector = value.type.as_pointer()
+    place = build.bitcast(_place(context, build, kind, array, i), vector)
+    build.store(value, place).align = kind.dtype.bitwidth // 8
+    return context.get_dummy_value()
 
 
 @lower_builtin(load, types.Array, types.Integer)
-def _lower_load(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    vector, kind = context.get_value_type(signature.return_type), signature.args[0]
-    array, i = args
-    value = build.load(_address(context, build, kind, array, i, vector))
-    value.align = kind.dtype.bitwidth // 8
-    return value
-
-
 @lower_builtin(load_like, Lanes, types.Array, types.Integer)
-def _lower_load_like(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    kind, (v, array, i) = signature.args[1], args
-    value = build.load(_address(context, build, kind, array, i, v.type))
-    value.align = kind.dtype.bitwidth // 8
-    return value
+def _lower_load(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    kind, (array, i) = signature.args[-2], args[-2:]
+    return _read(context, build, kind, array, i, signature.return_type)
 
 
 @lower_builtin(store, types.Array, types.Integer, Lanes)
 def _lower_store(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    kind, (array, i, value) = signature.args[0], args
-    place = build.store(value, _address(context, build, kind, array, i, value.type))
-    place.align = kind.dtype.bitwidth // 8
-    return context.get_dummy_value()
+    return _write(context, build, signature.args[0], *args)
 
 
 @lower_builtin(splat, types.Float)
@@ -334,14 +322,12 @@ def _lower_splat(context: Any, build: Any, signature: Any, args: Any) -> Any:
 
 @lower_builtin(number_at, types.Array, types.Integer)
 def _lower_number_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, build, args[0]).data
-    return build.load(build.gep(data, [args[1]]))
+    return build.load(_place(context, build, signature.args[0], *args))
 
 
 @lower_builtin(put_number, types.Array, types.Integer, types.Float)
 def _lower_put_number(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, build, args[0]).data
-    build.store(args[2], build.gep(data, [args[1]]))
+    build.store(args[2], _place(context, build, signature.args[0], *args[:2]))
     return context.get_dummy_value()
 
 
@@ -356,8 +342,7 @@ def _lower_prefetch(context: Any, build: Any, signature: Any, args: Any) -> Any:
     word, place = ir.IntType(32), ir.IntType(8).as_pointer()
     kind, name = ir.FunctionType(ir.VoidType(), [place, *[word] * 3]), "llvm.prefetch.p0i8"
     function = build.module.globals.get(name) or ir.Function(build.module, kind, name)
-    data = context.make_array(signature.args[0])(context, build, args[0]).data
-    at = build.bitcast(build.gep(data, [args[1]]), place)
+    at = build.bitcast(_place(context, build, signature.args[0], *args), place)
     build.call(function, [at, word(0), word(3), word(1)])  # to read, often, data
     return context.get_dummy_value()
 
@@ -372,16 +357,13 @@ def _lower_muladd(context: Any, build: Any, signature: Any, args: Any) -> Any:
 def _lower_turn(context: Any, build: Any, signature: Any, args: Any) -> Any:
     A, i, step, T, j, stride = args
     source, target = signature.args[0], signature.args[3]
-    vector = context.get_value_type(Lanes(source.dtype))
-    lines = []
-    for k in range(vector.count):
+    lanes, lines = Lanes(source.dtype), []
+    for k in range(lanes.count):
         at = build.add(i, build.mul(step, step.type(k)))
-        lines.append(build.load(_address(context, build, source, A, at, vector)))
-        lines[-1].align = source.dtype.bitwidth // 8
+        lines.append(_read(context, build, source, A, at, lanes))
     for k, line in enumerate(_transposed(build, lines)):
         at = build.add(j, build.mul(stride, stride.type(k)))
-        place = build.store(line, _address(context, build, target, T, at, vector))
-        place.align = source.dtype.bitwidth // 8
+        _write(context, build, target, T, at, line)
     return context.get_dummy_value()
 
 

@@ -39,6 +39,8 @@ from mlopt.kernels.simd import (
 )
 
 Array = NDArray[Any]
+Inputs = tuple[Array, ...]
+"""What `add_slopes` takes after ``Z``, of all rows of a pass."""
 
 
 @part
@@ -340,6 +342,14 @@ def add_slopes(
                 sums[0, j] += total
                 sums[1, j] += rise
     return trained
+
+
+@allocating
+def of_rows(inputs: Inputs, start: int, stop: int) -> Inputs:
+    """The inputs of a block of rows."""
+    b, targets, weights, score_weights, segments, deltas, sums, scores = inputs
+    y, c, v = targets[start:stop], weights[start:stop], score_weights[start:stop]
+    return b, y, c, v, segments, deltas, sums, scores
 
 
 @part

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel, part, read_only, stay_apart
-from mlopt.kernels.csr_rows import add_row, padded, row_margins
+from mlopt.kernels.csr_rows import Csr, add_row, padded, parts, row_margins
 from mlopt.kernels.simd import lane_count, turn
-from mlopt.kernels.slopes import add_slopes, clear_untrained
+from mlopt.kernels.slopes import Inputs, add_slopes, clear_untrained, of_rows
 
 Array = NDArray[Any]
 
@@ -23,23 +23,17 @@ _ROWS = 256
 
 
 @part
-def _margins(
-    data: Array, indices: Array, indptr: Array, W: Array, B: int, rows: Array
-) -> None:
+def _margins(X: Csr, start: int, stop: int, W: Array, B: int, rows: Array) -> None:
     stay_apart()
-    for i in range(indptr.shape[0] - 1):
-        lo, hi = indptr[i], indptr[i + 1]
-        row_margins(data, indices, lo, hi, W, B, rows, i * rows.shape[1])
+    for i in range(start, stop):
+        row_margins(X, i, W, B, rows, (i - start) * rows.shape[1])
 
 
 @part
-def _add_gradient(
-    data: Array, indices: Array, indptr: Array, rows: Array, G: Array, B: int
-) -> None:
+def _add_gradient(X: Csr, start: int, stop: int, rows: Array, G: Array, B: int) -> None:
     stay_apart()
-    for i in range(indptr.shape[0] - 1):
-        lo, hi = indptr[i], indptr[i + 1]
-        add_row(data, indices, lo, hi, rows, i * rows.shape[1], G, B)
+    for i in range(start, stop):
+        add_row(X, i, rows, (i - start) * rows.shape[1], G, B)
 
 
 @part
@@ -52,43 +46,27 @@ def _turn_all(A: Array, T: Array) -> None:
 
 
 @kernel
-def csr_pass(
-    data: Array, indices: Array, indptr: Array, W: Array, b: Array, targets: Array,
-    weights: Array, score_weights: Array, segments: Array, deltas: Array, sums: Array,
-    scores: Array, G: Array,
-) -> None:  # fmt: skip
+def csr_pass(X: Csr, W: Array, inputs: Inputs, G: Array) -> None:
     """Add up a pass; ``W`` and ``G`` as in `csr_rows`, ``G`` empty without gradient."""
-    B, n, L = b.shape[0], indptr.shape[0] - 1, lane_count(W.itemsize)
+    B, n, L = inputs[0].shape[0], X[2].shape[0] - 1, lane_count(W.itemsize)
     width = (B + L - 1) // L * L
     rows, lines = np.zeros((_ROWS, width), W.dtype), np.zeros((width, _ROWS), W.dtype)
     for start in range(0, n, _ROWS):
         stop = min(start + _ROWS, n)
-        _margins(data, indices, indptr[start : stop + 1], W, B, rows)
+        _margins(X, start, stop, W, B, rows)
         _turn_all(rows, lines)
-        trained = add_slopes(
-            lines[:B], b, targets[start:stop], weights[start:stop],
-            score_weights[start:stop], segments, deltas, sums, scores,
-        )  # fmt: skip
+        trained = add_slopes(lines[:B], *of_rows(inputs, start, stop))
         if G.shape[0] == 0 or trained.sum() == 0:
             continue
-        clear_untrained(lines, stop - start, segments, trained)
+        clear_untrained(lines, stop - start, inputs[4], trained)
         lines[B:] = 0
         _turn_all(lines, rows)
-        _add_gradient(data, indices, indptr[start : stop + 1], rows, G, B)
+        _add_gradient(X, start, stop, rows, G, B)
 
 
-def sparse_pass(
-    X: Any, W: Array, inputs: tuple[Array, ...], sums: Array, scores: Array, gradient: bool
-) -> Array:
-    """Add up a pass to ``sums`` and ``scores``; return the gradient (d, B), or none (0,).
-
-    ``inputs`` are the arguments of `mlopt.kernels.slopes.add_slopes` from ``b`` to
-    ``deltas``, for all rows.
-    """
+def sparse_pass(X: Any, W: Array, inputs: Inputs, gradient: bool) -> Array:
+    """Add up a pass; return the gradient (d, B), or none (0,)."""
     V = padded(W)
     G = np.zeros_like(V if gradient else V[:0])
-    csr_pass(
-        read_only(X.data), read_only(X.indices), read_only(X.indptr), read_only(V), *inputs,
-        sums, scores, G,
-    )  # fmt: skip
+    csr_pass(parts(X), read_only(V), inputs, G)
     return G[: W.size].reshape(W.shape) if gradient else G

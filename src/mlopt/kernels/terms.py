@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel
-from mlopt.kernels.hashing import FREE, slot_of, twice
+from mlopt.kernels.hashing import FREE, slot_for, twice
 
 Array = NDArray[Any]
 
@@ -54,15 +54,11 @@ def code_grams(
     for row in range(len(bounds) - 1):
         for at in range(bounds[row], bounds[row + 1] - n + 1):
             key = (np.int64(prefixes[at]) << 32) | np.int64(tokens[at + n - 1])
-            mask = len(table) - 1
-            slot = slot_of(key, mask)
-            while table[slot, 0] != key and table[slot, 1] != FREE:
-                slot = (slot + 1) & mask
+            slot = slot_for(table, key)
             if table[slot, 1] == FREE:
                 table[slot, 0], table[slot, 1] = key, distinct
-                keys[distinct] = key
+                keys[distinct], codes[at] = key, distinct
                 distinct += 1
-                codes[at] = distinct - 1
                 if 3 * distinct > 2 * len(table):
                     table = twice(table)
             else:
@@ -79,22 +75,17 @@ def recognise_grams(
     Parameters are those of `code_grams`; ``keys`` are int64 and distinct, ``slots`` more
     than there are keys. Prefixes and tokens may be -1, which is in no key.
     """
-    mask, codes = slots - 1, np.full(len(tokens), -1, np.int32)
+    codes = np.full(len(tokens), -1, np.int32)
     table = np.full((slots, 2), FREE, np.int64)
     for k in range(len(keys)):
-        slot = slot_of(keys[k], mask)
-        while table[slot, 1] != FREE:
-            slot = (slot + 1) & mask
+        slot = slot_for(table, keys[k])
         table[slot, 0], table[slot, 1] = keys[k], k
     for row in range(len(bounds) - 1):
         for at in range(bounds[row], bounds[row + 1] - n + 1):
             head, tail = prefixes[at], tokens[at + n - 1]
             if head >= 0 and tail >= 0:
                 key = (np.int64(head) << 32) | np.int64(tail)
-                slot = slot_of(key, mask)
-                while table[slot, 0] != key and table[slot, 1] != FREE:
-                    slot = (slot + 1) & mask
-                codes[at] = table[slot, 1]
+                codes[at] = table[slot_for(table, key), 1]
     return codes
 
 

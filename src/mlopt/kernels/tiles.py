@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part, stay_apart
 from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store, turn
-from mlopt.kernels.slopes import add_slopes, clear_untrained
+from mlopt.kernels.slopes import Inputs, add_slopes, clear_untrained, of_rows
 
 Array = NDArray[Any]
 
@@ -23,8 +23,14 @@ _STREAMS = 6
 
 
 @inlined
-def _put(C: Array, at: int, low: Any, high: Any, add: bool) -> None:
-    L = lane_count(C.itemsize)
+def _more(A: Array, at: int, low: Any, high: Any, sums: Any) -> Any:
+    x = splat_at(A, at)
+    return muladd(x, low, sums[0]), muladd(x, high, sums[1])
+
+
+@inlined
+def _put(C: Array, at: int, sums: Any, add: bool) -> None:
+    L, (low, high) = lane_count(C.itemsize), sums
     store(C, at, low + load(C, at) if add else low)
     store(C, at + L, high + load(C, at + L) if add else high)
 
@@ -47,35 +53,29 @@ def tile(
     a1, a2 = min(1, used - 1) * stride, min(2, used - 1) * stride
     a3, a4 = min(3, used - 1) * stride, min(4, used - 1) * stride
     a5 = min(5, used - 1) * stride
-    c0 = c1 = d0 = d1 = e0 = e1 = splat(like(panel[0], 0.0))
-    f0 = f1 = g0 = g1 = h0 = h1 = c0
+    zero = splat(like(panel[0], 0.0))
+    c = d = e = f = g = h = (zero, zero)
     for _ in range(count):
         low, high = load(panel, base), load(panel, base + L)
         base += 2 * L
-        x = splat_at(A, first)
-        c0, c1 = muladd(x, low, c0), muladd(x, high, c1)
-        x = splat_at(A, first + a1)
-        d0, d1 = muladd(x, low, d0), muladd(x, high, d1)
-        x = splat_at(A, first + a2)
-        e0, e1 = muladd(x, low, e0), muladd(x, high, e1)
-        x = splat_at(A, first + a3)
-        f0, f1 = muladd(x, low, f0), muladd(x, high, f1)
-        x = splat_at(A, first + a4)
-        g0, g1 = muladd(x, low, g0), muladd(x, high, g1)
-        x = splat_at(A, first + a5)
-        h0, h1 = muladd(x, low, h0), muladd(x, high, h1)
+        c = _more(A, first, low, high, c)
+        d = _more(A, first + a1, low, high, d)
+        e = _more(A, first + a2, low, high, e)
+        f = _more(A, first + a3, low, high, f)
+        g = _more(A, first + a4, low, high, g)
+        h = _more(A, first + a5, low, high, h)
         first += step
-    _put(C, to, c0, c1, add)
+    _put(C, to, c, add)
     if used > 1:
-        _put(C, to + 2 * L, d0, d1, add)
+        _put(C, to + 2 * L, d, add)
     if used > 2:
-        _put(C, to + 4 * L, e0, e1, add)
+        _put(C, to + 4 * L, e, add)
     if used > 3:
-        _put(C, to + 6 * L, f0, f1, add)
+        _put(C, to + 6 * L, f, add)
     if used > 4:
-        _put(C, to + 8 * L, g0, g1, add)
+        _put(C, to + 8 * L, g, add)
     if used > 5:
-        _put(C, to + 10 * L, h0, h1, add)
+        _put(C, to + 10 * L, h, add)
 
 
 @part
@@ -138,16 +138,14 @@ def _fetch(X: Array, start: int, stop: int, anywhere: Array) -> None:
 
 
 @kernel
-def tiled(
-    X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
-    segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
-) -> None:  # fmt: skip
+def tiled(X: Array, W: Array, inputs: Inputs, G: Array, R: int) -> None:
     """Add up a pass, ``R`` rows at a time.
 
     ``W`` and ``G`` are panels (P, d, width), flat, with zeros for the columns that fill
     up the last one; ``G`` is empty without gradient. ``R`` is a multiple of 8.
     """
     n, d, width = X.shape[0], X.shape[1], 2 * lane_count(X.itemsize)
+    B, segments = inputs[0].shape[0], inputs[4]
     P = W.shape[0] // (d * width)
     Z, buffer = np.zeros(R * width, X.dtype), np.zeros(P * width * R, X.dtype)
     for start in range(0, n, R):
@@ -160,10 +158,7 @@ def tiled(
         for p in range(P):
             _margins(X, start, rows, W, p, Z)
             _turn_panel(Z, lines, p, False)
-        trained = add_slopes(
-            lines[: b.shape[0]], b, targets[start:stop], weights[start:stop],
-            score_weights[start:stop], segments, deltas, sums, scores,
-        )  # fmt: skip
+        trained = add_slopes(lines[:B], *of_rows(inputs, start, stop))
         if G.shape[0] == 0:
             continue
         clear_untrained(lines, rows, segments, trained)
