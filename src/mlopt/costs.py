@@ -164,11 +164,6 @@ class Cost:
         parts = tuple(part.scaled(factors) for part in self.parts)
         return replace(self, **changed, parts=parts)
 
-    def as_source(self, source: Source) -> Cost:
-        """The same work, said to come from ``source``."""
-        parts = tuple(part.as_source(source) for part in self.parts)
-        return replace(self, source=source, parts=parts)
-
     @property
     def empty(self) -> bool:
         """Whether there is no work at all."""

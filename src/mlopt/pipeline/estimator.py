@@ -39,8 +39,6 @@ from mlopt.plan import Plan
 from mlopt.resources import Resources
 from mlopt.rows.source import collected, is_dask
 
-Params = Mapping[str, Mapping[str, Any]]
-
 _TOGETHER = "scikit-learn's own loop runs"
 
 

@@ -119,10 +119,10 @@ def x_axis(scale: Scale, bottom: float, top: float, caption: str, about: int = 6
     return "".join(parts)
 
 
-def y_axis(scale: Scale, left: float, right: float, about: int = 5) -> str:
+def y_axis(scale: Scale, left: float, right: float) -> str:
     """Ticks and hairlines from left to right."""
     parts = []
-    for value in scale.ticks(about):
+    for value in scale.ticks():
         y = scale(value)
         parts.append(line(left, y, right, y, "grid"))
         parts.append(label(left - 8, y + 4, _tick(value), anchor="end"))

@@ -65,13 +65,11 @@ class Owners:
         return sorted(b for b, owner in self.all().items() if owner.member == member)
 
 
-def dealt(
-    blocks: Iterable[int], members: Sequence[str], version: int = 1
-) -> dict[int, Owner]:
+def dealt(blocks: Iterable[int], members: Sequence[str]) -> dict[int, Owner]:
     """First owners: runs of neighbouring blocks, as many for each member."""
     numbers = list(blocks)
     share = len(members) / max(1, len(numbers))
-    return {b: Owner(members[int(at * share)], version) for at, b in enumerate(numbers)}
+    return {b: Owner(members[int(at * share)], 1) for at, b in enumerate(numbers)}
 
 
 def told(owners: Mapping[int, Owner]) -> Answer:
