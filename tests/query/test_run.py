@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -253,6 +254,20 @@ def test_what_does_not_go_together_is_refused_by_name(
         session.run(query, functions={"f": abs})
 
 
+@pytest.mark.parametrize("task", ["regression", "classification", "svm"])
+def test_an_algorithm_that_is_recommended_can_be_named(session: Session, task: str) -> None:
+    wrong = "svd" if task != "regression" else "newton-cholesky"
+    with pytest.raises(UnsupportedError) as caught:
+        session.run(f"RUN {task} ON a.csv USING ALGORITHM {wrong}")
+    named = re.search(r"Use one of (.*), or leave", str(caught.value))
+    assert named
+    for name in named[1].split(", "):
+        with pytest.raises(
+            InputError, match=r"a\.csv"
+        ):  # it is not there, and else all is well
+            session.run(f"RUN {task} ON a.csv USING ALGORITHM {name}")
+
+
 @pytest.mark.parametrize(
     ("query", "column", "says"),
     [
@@ -282,7 +297,10 @@ def test_what_only_the_run_can_know_is_shown_in_the_query(
     ("query", "says"),
     [
         ("RUN svm ON peple.csv", "Did you mean `people.csv`"),
-        ("RUN svm ON libsvm(people.csv)", "people.csv.*cannot be read"),
+        (
+            "RUN svm ON libsvm(people.csv)",
+            "people.csv` cannot be read as LIBSVM.*name another",
+        ),
         ("RUN regression ON people.csv", "must be numbers, but one is `(yes|no)`"),
         ("RUN classification ON people.csv:2-3", "is a fraction: RUN regression"),
         ("RUN regression ON people.csv:2, people.csv:1", "`buys` of .*holds `(yes|no)`"),

@@ -221,6 +221,15 @@ def test_a_sample_that_hangs_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     assert 2 <= int(estimate.source.split()[0]) < 2 * samples.MOST
 
 
+def test_samples_beside_kernels_that_compile_are_forecast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(samples, "worked", lambda since: 0.0)
+    search = mlopt.ModelSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
+    (estimate,) = search.explain(X, y).estimates
+    assert estimate.seconds >= 0
+
+
 def test_where_time_is_short_one_sample_must_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "SHARE", 1e-9)
     search = mlopt.ModelSearchCV(

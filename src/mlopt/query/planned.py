@@ -18,6 +18,7 @@ from mlopt.gd.plans.result import ESTIMATED, Result
 from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model
 from mlopt.query.request import Request
+from mlopt.query.words import ALGORITHMS
 
 Array = NDArray[Any]
 
@@ -28,7 +29,8 @@ _ITEMS = {"`tolerance`": "EPSILON", "`max_iter`": "MAX_ITER"}
 def algorithms(loss: str) -> tuple[str, ...]:
     """Names that ALGORITHM may have for a loss."""
     losses = {loss, "multinomial"} if loss == "logistic" else {loss}
-    return tuple(method.name for method in METHODS if method.losses & losses)
+    able = (method.name for method in METHODS if method.losses & losses)
+    return tuple(name for name in able if name in ALGORITHMS)
 
 
 def plan(request: Request, X: Any, y: Array) -> plans.Plan:

@@ -29,10 +29,16 @@ def read_parquet(file: File, target: str | int | None) -> Table:
             file.check_size(group_bytes(pq.ParquetFile(stream).metadata))
             frame = pd.read_parquet(stream)
         except pa.ArrowException as error:
-            raise InputError(
-                f"`{file.path}` begins like Parquet but cannot be read: {error}."
-            ) from error
+            raise unreadable(file, error) from error
     return table_of(as_of_text(frame), target, file.path)
+
+
+def unreadable(file: File, error: Exception) -> InputError:
+    """What to tell of a file that Arrow would not read as Parquet."""
+    return InputError(
+        f"`{file.path}` cannot be read as Parquet: {str(error).rstrip('.')}. If it is "
+        "Parquet it is not whole: copy it again."
+    )
 
 
 def as_of_text(frame: Any) -> Any:

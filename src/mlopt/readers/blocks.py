@@ -16,7 +16,7 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm, members
-from mlopt.readers.binary import as_of_text, group_bytes
+from mlopt.readers.binary import as_of_text, group_bytes, unreadable
 from mlopt.readers.documents import records
 from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.layout import UNNAMED, layout_of
@@ -184,9 +184,7 @@ def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
             ):
                 yield as_of_text(batch.to_pandas().reset_index(drop=True))
         except pa.ArrowException as error:
-            raise InputError(
-                f"`{file.path}` begins like Parquet but cannot be read: {error}."
-            ) from error
+            raise unreadable(file, error) from error
 
 
 def _frame_of(records: Any) -> Any:

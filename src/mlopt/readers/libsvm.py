@@ -38,12 +38,18 @@ def read(file: File, target: str | int | None, columns: int | None) -> Table:
         try:
             X, y = load_svmlight_file(stream, n_features=columns)
         except (ValueError, OverflowError, MemoryError) as error:
-            raise InputError(
-                f"`{file.path}` looks like LIBSVM but cannot be read as such: {error}."
-            ) from error
+            raise _unreadable(file, error) from error
     file.check_columns(X.shape[1])
     names = tuple(f"f{number}" for number in range(1, X.shape[1] + 1))
     return Table(csr_array(X), _whole(y), NAME, file.path, names)
+
+
+def _unreadable(file: File, error: Exception) -> InputError:
+    """What to tell of a file that another library would not read as LIBSVM."""
+    return InputError(
+        f"`{file.path}` cannot be read as LIBSVM, `label column:value ...` in each line: "
+        f"{str(error).rstrip('.')}. Mend the line, or name another format."
+    )
 
 
 def blocks(file: File, columns: int, block_bytes: int) -> Iterator[Any]:
@@ -91,9 +97,7 @@ def _rows(file: File, text: bytes) -> Any:
     try:
         return load_svmlight_file(io.BytesIO(text), zero_based=True)[0]
     except (ValueError, OverflowError, MemoryError) as error:
-        raise InputError(
-            f"`{file.path}` looks like LIBSVM but cannot be read as such: {error}."
-        ) from error
+        raise _unreadable(file, error) from error
 
 
 def _whole(y: np.ndarray) -> Any:

@@ -162,7 +162,7 @@ def profiled(
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
     by_rows = SHARE * fits * first.seconds * len(train) / sizes[0]
     spare = min(most, by_rows, max(SHARE * fits * one_fit, LITTLE) - each)
-    both, one = (min(MOST, round(spare / unit)) for unit in (each, first.seconds))
+    both, one = (_within(spare, unit) for unit in (each, first.seconds))
     if drawn is None or max(both, one) < 1:
         found = _profile(problem, [(first, second)], [], sizes)
         return replace(found, crowded=slower)
@@ -178,6 +178,11 @@ def profiled(
         pairs = [(less, more) for less, more in both_sizes if less and more] or pairs
         others_beside = []
     return replace(_profile(problem, pairs, others_beside, sizes), crowded=slower)
+
+
+def _within(spare: float, unit: float) -> int:
+    """Looks in so many seconds; those too short to be measured may be many."""
+    return min(MOST, round(spare / unit)) if unit > 0 else MOST
 
 
 def _ratio(beside: Sequence[float], alone: float) -> float:
@@ -318,6 +323,12 @@ class _Job:
 
 def _look(sample: _Sample, job: _Job) -> _Look:
     """One fit to these rows, and one score where there are metrics."""
+    found = _timed(sample, job)
+    # Where kernels compiled all the while, here or on another thread, no work was seen.
+    return found if found.seconds > 0 else _timed(sample, job)
+
+
+def _timed(sample: _Sample, job: _Job) -> _Look:
     X, y, final = sample.X, sample.y, clone(job.parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
