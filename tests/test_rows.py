@@ -172,7 +172,7 @@ VALUES = TABLE.to_numpy(dtype=float)
         (np.asfortranarray(VALUES), "f8"),
         (np.repeat(VALUES, 2, axis=1)[:, ::2], "f8"),
         (VALUES.astype("f4"), "f4"),
-        (VALUES.astype("f2"), "f4"),
+        (VALUES.astype("f2"), "f8"),
         (VALUES.astype(np.longdouble), "f8"),
         (VALUES.astype(">f8"), "f8"),
         (VALUES.astype("i4"), "f8"),
@@ -188,7 +188,7 @@ VALUES = TABLE.to_numpy(dtype=float)
         (pl.from_pandas(TABLE), "f8"),
         (pl.from_pandas(TABLE.astype("f4")), "f4"),
         (pa.Table.from_pandas(TABLE), "f8"),
-        (pa.table({"a": VALUES[:, 0].astype("f2")}), "f4"),
+        (pa.table({"a": VALUES[:, 0].astype("f2")}), "f8"),
     ],
 )
 def test_every_kind_of_input_gives_the_same_floats(data: Any, dtype: str) -> None:

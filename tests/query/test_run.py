@@ -262,9 +262,8 @@ def test_an_algorithm_that_is_recommended_can_be_named(session: Session, task: s
     named = re.search(r"Use one of (.*), or leave", str(caught.value))
     assert named
     for name in named[1].split(", "):
-        with pytest.raises(
-            InputError, match=r"a\.csv"
-        ):  # it is not there, and else all is well
+        # All that is wrong: the file is not there.
+        with pytest.raises(InputError, match=r"a\.csv"):
             session.run(f"RUN {task} ON a.csv USING ALGORITHM {name}")
 
 

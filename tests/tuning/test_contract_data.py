@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import mlopt
@@ -99,6 +100,18 @@ def test_polars_frames_are_searched_as_in_scikit_learn() -> None:
     np.testing.assert_allclose(
         ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )
+
+
+@pytest.mark.parametrize("model", [Ridge(), LogisticRegression()])
+def test_half_precision_behind_steps_is_computed_with_in_doubles(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3)).astype(np.float16)
+    y = (X[:, 0] + rng.normal(size=90) > 0).astype(int)
+    steps = make_pipeline(StandardScaler(), model)
+    found = mlopt.ModelSearchCV(steps, {"fit_intercept": [True, False]}, cv=3).fit(X, y)
+    expected = clone(steps).set_params(**found.best_params_).fit(X, y)
+    assert found.best_estimator_[-1].coef_.dtype == expected[-1].coef_.dtype
+    assert found.predict(X).dtype == expected.predict(X).dtype
 
 
 @pytest.mark.parametrize("which", ["X", "y"])

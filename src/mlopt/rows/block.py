@@ -151,7 +151,7 @@ def fixed(block: Block) -> Block:
 
 
 def float_dtype(given: np.dtype, wanted: Any = None) -> np.dtype:
-    """The float type to compute in: float32 for float32 and float16, else float64.
+    """The float type to compute in: float32 for float32, else float64, as in scikit-learn.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def float_dtype(given: np.dtype, wanted: Any = None) -> np.dtype:
         if dtype not in (np.dtype("f4"), np.dtype("f8")):
             raise InputError(f"`dtype` must be float32 or float64, got {dtype}.")
         return dtype
-    return np.dtype("f4" if given in (np.dtype("f2"), np.dtype("f4")) else "f8")
+    return np.dtype("f4" if given == np.dtype("f4") else "f8")
 
 
 def as_matrix(X: Any, dtype: Any = None) -> Any:

@@ -41,7 +41,7 @@ def unique_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def frame_dtype(frame: Any, dtype: Any = None) -> np.dtype:
-    """float32 when every column is float32 or float16, else float64.
+    """float32 when a column is float32 and none is wider, else float64.
 
     Raises
     ------
@@ -55,8 +55,9 @@ def frame_dtype(frame: Any, dtype: Any = None) -> np.dtype:
             f"X must hold numbers only; these columns do not: {_listed(wrong)}. Encode "
             "them, for example with `OneHotEncoder` or `OrdinalEncoder`, or drop them."
         )
-    small = all(kind in (nw.Float32, nw.Float16) for kind in schema.values())
-    return float_dtype(np.dtype("f4" if small and schema else "f8"), dtype)
+    kinds = set(schema.values())
+    small = nw.Float32 in kinds and kinds <= {nw.Float32, nw.Float16}
+    return float_dtype(np.dtype("f4" if small else "f8"), dtype)
 
 
 def frame_matrix(frame: Any, dtype: np.dtype) -> np.ndarray:

@@ -202,15 +202,10 @@ def _kind(block: Any) -> _Kind:
         columns = list(block.columns)
         named = all(isinstance(name, str) for name in columns)
         names = tuple(columns) if named else None
-        return _Kind(frame_dtype(block, _wide(*block.dtypes)), nbytes, names)
+        return _Kind(frame_dtype(block), nbytes, names)
     block = tables.as_numbers(block)
     dtype = (block if sp.issparse(block) else np.asarray(block)).dtype
-    return _Kind(float_dtype(dtype, _wide(dtype)), nbytes)
-
-
-def _wide(*dtypes: Any) -> str | None:
-    """In what scikit-learn computes where it is given nothing but float16."""
-    return "float64" if dtypes and all(one == np.float16 for one in dtypes) else None
+    return _Kind(float_dtype(dtype), nbytes)
 
 
 def _kind_of_computed(recipe: _Recipe, values: Any) -> _Kind:
