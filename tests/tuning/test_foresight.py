@@ -19,7 +19,7 @@ import mlopt
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.pricing import Shape
-from mlopt.kernels import compiled
+from mlopt.kernels import compiled, compiling
 from mlopt.plan import Choice, Estimate, Plan
 from mlopt.resources import Resources
 from mlopt.resources.experience import SECONDS, Seen
@@ -228,6 +228,26 @@ def test_samples_beside_kernels_that_compile_are_forecast(
     search = mlopt.ModelSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
     (estimate,) = search.explain(X, y).estimates
     assert estimate.seconds >= 0
+
+
+class Compiling(DecisionTreeClassifier):
+    """Kernels of its own compile at the first fit of a process."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        compiling.begin()
+        time.sleep(0.2)
+        compiling.end()
+        return super().fit(X, y)
+
+
+def test_samples_are_waited_for_while_kernels_compile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiling.silence()
+    monkeypatch.setattr(samples, "WAITS", 1e-3)
+    search = mlopt.ModelSearchCV(Compiling(), {"max_depth": [1, 2]}, cv=2, timeout=60.0)
+    (estimate,) = search.explain(X, y).estimates
+    assert "fit" in estimate.source
 
 
 def test_where_time_is_short_one_sample_must_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from mlopt.cluster import Handle, single_threaded
+from mlopt.cluster import Executor, Handle, single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.kernels.compiling import worked
@@ -132,7 +132,7 @@ def profiled(
     small = max(1, min(few, len(train) // 4, SIZES[0]))
     for sizes in ((small, 2 * small), (len(train) // 2, len(train))):
         (first,), lost = _side_by_side(
-            problem, [(typical, rows[: sizes[0]])], WAITS * limit
+            problem, [(typical, rows[: sizes[0]])], WAITS * limit, limit
         )
         if first is not None:
             break
@@ -148,7 +148,7 @@ def profiled(
     longest = min(limit, fits * first.seconds * len(train) / sizes[0])
     crowd = problem.executor.threads - 1 if may_pay(problem, typical, longest) else 0
     jobs = [(typical, rows[: sizes[1]])] + crowd * [(typical, rows[: sizes[0]])]
-    (second, *crowded), _ = _side_by_side(problem, jobs, WAITS * limit)
+    (second, *crowded), _ = _side_by_side(problem, jobs, WAITS * limit, limit)
     if second is None:
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
     slower = 1.0
@@ -171,7 +171,7 @@ def profiled(
     jobs = [(parts, rows[:size]) for size in sizes[::-1] for parts in tried]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
     patient = GRACE + PATIENCE * len(jobs) * first.seconds
-    looks, _ = _side_by_side(problem, jobs, min(patient, WAITS * limit))
+    looks, _ = _side_by_side(problem, jobs, min(patient, WAITS * limit), limit)
     pairs, others_beside = [(first, second)], [look for look in looks if look is not None]
     if tried:  # each on both samples, where both ended; the larger ones began first
         both_sizes = zip(looks[len(tried) :], looks, strict=False)
@@ -237,9 +237,9 @@ def _mean(
 
 
 def _side_by_side(
-    problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float
+    problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float, limit: float
 ) -> tuple[list[_Look | None], bool]:
-    """One fit a job, None where it raised or had not ended after so many ``seconds``; and
+    """One fit a job, None where it raised or had not ended by then (see `_ended`); and
     whether one hung or killed who ran it.
 
     They run where trials do: a fit that kills its process must not kill the driver, and a
@@ -262,11 +262,9 @@ def _side_by_side(
             given = own_params(cut_params(own, problem.n, rows))
             job = _Job(parts, given, judged)
             handles.append(executor.submit(_look, cuts[size], job))
-        try:
-            ended = set(executor.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))
-        except TimeoutError:
-            ended = {handle for handle in handles if handle.done()}
-            executor.abandon([handle for handle in handles if handle not in ended])
+        ended = _ended(executor, handles, seconds, limit)
+        if late := [handle for handle in handles if handle not in ended]:
+            executor.abandon(late)
     found: list[_Look | None] = []
     lost = len(ended) < len(handles)
     for handle in handles:
@@ -280,6 +278,23 @@ def _side_by_side(
     for handle in (*handles, *cuts.values()):
         executor.release(handle)
     return found, lost
+
+
+def _ended(
+    executor: Executor, handles: Sequence[Handle], seconds: float, limit: float
+) -> set[Handle]:
+    """Those that have ended after so many ``seconds``, without those in which kernels
+    compiled: who is abandoned then compiles anew at the next call. With them, ``limit``.
+    """
+    begun, wait, ended = time.perf_counter(), seconds, set[Handle]()
+    while wait > 0 and len(ended) < len(handles):
+        left = [handle for handle in handles if handle not in ended]
+        try:
+            ended.update(executor.as_completed(left, min(wait, threading.TIMEOUT_MAX)))
+        except TimeoutError:
+            ended.update(handle for handle in left if handle.done())
+        wait = min(seconds - worked(begun), limit - (time.perf_counter() - begun))
+    return ended
 
 
 def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
