@@ -70,6 +70,8 @@ def test_sparse_targets_of_many_labels(form: Any) -> None:
     found = mlopt.ModelSearchCV(model, space, cv=KFold(3), sampler="grid", bandit=None)
     found.fit(rows, form(labels))
     assert found.best_score_ == expected.best_score_
+    assert type(found.best_score_) is type(expected.best_score_)
+    assert type(found.best_index_) is type(expected.best_index_)
     predicted, wanted = found.predict(rows), expected.predict(rows)
     np.testing.assert_array_equal(predicted.toarray(), wanted.toarray())
 

@@ -336,8 +336,8 @@ class ModelSearchCV(OnDask):
                 best = next((t for t in trials if not t.unfinished), None)
             if best is None:
                 raise InputError(f"No trial gave a score: {why_none(trials)}")
-            self.best_index_ = trials.index(best)
-            self.best_score_ = best.mean(metric)
+            self.best_index_ = np.int64(trials.index(best))
+            self.best_score_ = np.float64(best.mean(metric))
         chosen = trials[self.best_index_]
         family = {"family": chosen.family} if isinstance(self.estimator, Mapping) else {}
         self.best_params_ = family | dict(chosen.params)

@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster import Threads, local_cluster
+from mlopt.cluster import executor as executor_for
 from mlopt.gd.plans import running
+from mlopt.gd.plans.dual_logistic import DualLogistic
+from mlopt.gd.plans.stop import RelativeGap
+from mlopt.gd.plans.task import problem_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -76,6 +80,22 @@ def test_samples_are_drawn_from_rows_on_workers(client: distributed.Client) -> N
     result = found.chosen.run(max_iter=25)
     assert result.n_iter == 25
     assert result.objective < 0.5 * np.mean(y**2) / 2
+
+
+def test_who_brought_the_rows_here_asks_no_worker_any_more(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, y = TASKS["logistic"]
+    there, here = executor_for(client), Threads(1)
+    stop = RelativeGap(1e-9)
+    far, near = (
+        DualLogistic(problem_of(task, X, y, where), stop, 50) for where in (there, here)
+    )
+    for name in ("map", "reduce", "submit"):
+        monkeypatch.setattr(there, name, None)
+    far.advance(3)
+    near.advance(3)
+    np.testing.assert_allclose(far.quality(), near.quality(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["lbfgs", "sparse_cg", "barzilai-borwein/eager"])

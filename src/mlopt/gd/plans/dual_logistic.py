@@ -26,7 +26,7 @@ from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import balanced, combination, margins
 from mlopt.gd.plans.by_plane import one_by_one
 from mlopt.gd.plans.dual_coordinate import constant, epoch_operations
-from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
+from mlopt.gd.plans.gathered import EPOCH, brought, gathered, gathering
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
@@ -68,10 +68,10 @@ class DualLogistic(OneModel):
     )  # fmt: skip
 
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
-        self._problem, self._max_passes = problem, max_passes
+        self._problem, self._max_passes = brought(problem), max_passes
         self._gtol, self._tolerance = tolerances(stop)
-        rows, model = problem.rows, problem.model
-        self._y, shares = problem.targets_and_shares()
+        rows, model = self._problem.rows, problem.model
+        self._y, shares = self._problem.targets_and_shares()
         self._sign, self._costs = np.where(self._y > 0, 1.0, -1.0), shares / model.l2
         self._there = self._costs > 0.0
         self._X, self._bias = gathered(rows), constant(model)
@@ -221,7 +221,7 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
         del start  # weights alone do not tell the dual variables
         return DualLogistic(plane, stop, max_passes)
 
-    return one_by_one(problem, one, start)
+    return one_by_one(brought(problem), one, start)
 
 
 DUAL_LOGISTIC = Method(

@@ -9,6 +9,7 @@ from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Price
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.task import Problem
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
@@ -30,6 +31,19 @@ def gathered(rows: Rows) -> Any:
     rows = rows.in_one_block() if here else rows
     one = here and len(rows.lengths) == 1
     return rows.first(_features) if one else rows.collect()
+
+
+def brought(problem: Problem) -> Problem:
+    """The problem on rows of this process.
+
+    Who steps from row to row here, and looks at all rows after each epoch, would wait for
+    workers at every look.
+    """
+    rows = problem.rows
+    if isinstance(rows.executor, Threads):
+        return problem
+    here = Rows.of(rows.collect(), executor=Threads(1), block_rows=rows.n)
+    return problem.on(here.attach(**problem.beside()))
 
 
 def _features(block: Block) -> Any:
