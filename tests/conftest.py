@@ -33,6 +33,13 @@ LOADED = ["distributed", "mlopt.cluster.workers", "mlopt.pipeline.estimator",
 if FORKS:
     dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
+# Else workers and schedulers that wait take a fifth of a core for each process of tests: they
+# look at their event loops fifty times a second, and at their stacks a hundred times.
+dask.config.set({
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.worker.profile.enabled": False,
+})  # fmt: skip
+
 # The first call of a kernel compiles it, which is no news about the code.
 settings.register_profile("here", deadline=None, max_examples=40)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
