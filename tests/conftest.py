@@ -33,8 +33,8 @@ LOADED = ["distributed", "mlopt.cluster.workers", "mlopt.pipeline.estimator",
 if FORKS:
     dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
-# Else workers and schedulers that wait take a fifth of a core for each process of tests: they
-# look at their event loops fifty times a second, and at their stacks a hundred times.
+# Else workers and schedulers that wait take a fifth of a core for each process of tests:
+# they look at their event loops fifty times a second, at their stacks a hundred times.
 dask.config.set({
     "distributed.admin.tick.interval": "500ms",
     "distributed.worker.profile.enabled": False,
