@@ -91,8 +91,8 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Samples beside each other take far longer, whatever else runs; processes none."""
     together = samples._side_by_side
 
-    def slower(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
-        looks, lost = together(problem, jobs, seconds)
+    def slower(problem: Any, jobs: Sequence[Any], *wait: float) -> Any:
+        looks, lost = together(problem, jobs, *wait)
         factor = 30.0 if len(jobs) > 1 else 1.0
         return [None if one is None else one.times(factor) for one in looks], lost
 
@@ -176,8 +176,8 @@ def test_fits_that_wait_for_a_core_stay_in_threads(
     """Others that have the cores would have them of processes, too."""
     together = samples._side_by_side
 
-    def busy(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
-        looks, lost = together(problem, jobs, seconds)
+    def busy(problem: Any, jobs: Sequence[Any], *wait: float) -> Any:
+        looks, lost = together(problem, jobs, *wait)
         fit, queued = (3.0, waits) if len(jobs) > 1 else (1.0, 0.0)
         own = {"prepare": 0.0, "fit": fit, "score": 0.0, "queued": queued}
         return [one and replace(one, **own) for one in looks], lost
