@@ -121,7 +121,7 @@ def read(
         else:
             size = block_rows(X) if block_rows else None
             small = (X.nnz if issparse(X) else X.size) <= SMALL
-            size = max(len(y), 1) if small or by_columns else size
+            size = len(y) if small or by_columns else size
             rows = Rows.of(X, executor=executor, block_rows=size)
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 

@@ -131,9 +131,7 @@ def profiled(
     few = max(FEWEST, int(SHARE * fits * len(train) / 3))  # both sizes: three times these
     small = max(1, min(few, len(train) // 4, SIZES[0]))
     for sizes in ((small, 2 * small), (len(train) // 2, len(train))):
-        (first,), lost = _side_by_side(
-            problem, [(typical, rows[: sizes[0]])], WAITS * limit, limit
-        )
+        (first,), lost = _side_by_side(problem, [(typical, rows[: sizes[0]])], limit)
         if first is not None:
             break
         if lost:  # and so would another be
@@ -148,7 +146,7 @@ def profiled(
     longest = min(limit, fits * first.seconds * len(train) / sizes[0])
     crowd = problem.executor.threads - 1 if may_pay(problem, typical, longest) else 0
     jobs = [(typical, rows[: sizes[1]])] + crowd * [(typical, rows[: sizes[0]])]
-    (second, *crowded), _ = _side_by_side(problem, jobs, WAITS * limit, limit)
+    (second, *crowded), _ = _side_by_side(problem, jobs, limit)
     if second is None:
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
     slower = 1.0
@@ -171,7 +169,7 @@ def profiled(
     jobs = [(parts, rows[:size]) for size in sizes[::-1] for parts in tried]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
     patient = GRACE + PATIENCE * len(jobs) * first.seconds
-    looks, _ = _side_by_side(problem, jobs, min(patient, WAITS * limit), limit)
+    looks, _ = _side_by_side(problem, jobs, limit, patient)
     pairs, others_beside = [(first, second)], [look for look in looks if look is not None]
     if tried:  # each on both samples, where both ended; the larger ones began first
         both_sizes = zip(looks[len(tried) :], looks, strict=False)
@@ -237,10 +235,13 @@ def _mean(
 
 
 def _side_by_side(
-    problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float, limit: float
+    problem: Problem,
+    jobs: Sequence[tuple[Parts, Any]],
+    limit: float,
+    patient: float = math.inf,
 ) -> tuple[list[_Look | None], bool]:
-    """One fit a job, None where it raised or had not ended by then (see `_ended`); and
-    whether one hung or killed who ran it.
+    """One fit a job, None where it raised or had not ended after ``patient`` seconds, or
+    their part of ``limit``; and whether one hung or killed who ran it.
 
     They run where trials do: a fit that kills its process must not kill the driver, and a
     worker's seconds are those that the search will take.
@@ -262,7 +263,7 @@ def _side_by_side(
             given = own_params(cut_params(own, problem.n, rows))
             job = _Job(parts, given, judged)
             handles.append(executor.submit(_look, cuts[size], job))
-        ended = _ended(executor, handles, seconds, limit)
+        ended = _ended(executor, handles, min(patient, WAITS * limit), limit)
         if late := [handle for handle in handles if handle not in ended]:
             executor.abandon(late)
     found: list[_Look | None] = []
@@ -288,12 +289,15 @@ def _ended(
     """
     begun, wait, ended = time.perf_counter(), seconds, set[Handle]()
     while wait > 0 and len(ended) < len(handles):
-        left = [handle for handle in handles if handle not in ended]
+        late = [handle for handle in handles if handle not in ended]
         try:
-            ended.update(executor.as_completed(left, min(wait, threading.TIMEOUT_MAX)))
+            ended.update(executor.as_completed(late, min(wait, threading.TIMEOUT_MAX)))
         except TimeoutError:
-            ended.update(handle for handle in left if handle.done())
-        wait = min(seconds - worked(begun), limit - (time.perf_counter() - begun))
+            ended.update(handle for handle in late if handle.done())
+        # A little at least: a compilation that begins at the last moment is no busy loop.
+        left = seconds - worked(begun)
+        most = limit - (time.perf_counter() - begun)
+        wait = min(max(left, LITTLE), most) if left > 0 else 0.0
     return ended
 
 

@@ -42,7 +42,7 @@ def brought(problem: Problem) -> Problem:
     rows = problem.rows
     if isinstance(rows.executor, Threads):
         return problem
-    here = Rows.of(rows.collect(), executor=Threads(1), block_rows=rows.n)
+    here = Rows.of(gathered(rows), executor=Threads(1), block_rows=rows.n)
     return problem.on(here.attach(**problem.beside()))
 
 
