@@ -156,6 +156,10 @@ class Executor(ABC):
     def result(self, handle: Handle) -> Any:
         """Wait for the value; raises what the call raised."""
 
+    def results(self, handles: Sequence[Handle]) -> list[Any]:
+        """As `result`, of several at once."""
+        return [self.result(handle) for handle in handles]
+
     @abstractmethod
     def release(self, handle: Handle) -> None:
         """Forget a handle; a call that has not begun is dropped."""

@@ -24,7 +24,8 @@ from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.kernels.compiling import notes as notes_of_compiling
 from mlopt.kernels.compiling import worked
-from mlopt.plan import Choice, Plan
+from mlopt.options import plans_always
+from mlopt.plan import Choice, Plan, format_bytes
 from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -47,11 +48,14 @@ class Sample:
     y : ndarray of shape (n,) or (n, T)
     weights : ndarray of shape (n,), float64
         Ones when the caller gave none.
+    read_in : float
+        Seconds in which a Dask collection was read; 0 of what is in memory.
     """
 
     rows: Rows
     y: NDArray[Any]
     weights: NDArray[np.float64]
+    read_in: float = 0.0
 
 
 def read(
@@ -227,6 +231,30 @@ def resources_of(executor: Executor) -> Resources:
     if client is not None:
         return found
     return replace(found, threads=min(found.threads, executor.threads))
+
+
+def near(rows: Rows) -> Rows:
+    """Rows of workers, in this process where they come before a worker would answer.
+
+    Others stay, and all do where the user wants plans in any case (`mlopt.plan`).
+    """
+    if isinstance(rows.executor, Threads) or plans_always():
+        return rows
+    there = resources_of(rows.executor)
+    if rows.nbytes > there.network * there.round_trip:
+        return rows
+    return rows.moved(Threads(), rows.n if rows.nonzero <= SMALL else None)
+
+
+def told_near(given: Executor, rows: Rows) -> tuple[str, ...]:
+    """What a plan says of rows that came from the workers they were given on."""
+    stayed = isinstance(given, Threads) or not isinstance(rows.executor, Threads)
+    return () if stayed else (came(rows.nbytes),)
+
+
+def came(nbytes: float) -> str:
+    """That rows of so many bytes were brought."""
+    return f"all rows come from the workers to this process: {format_bytes(nbytes)}"
 
 
 def see_columns(estimator: Any, X: Any) -> None:

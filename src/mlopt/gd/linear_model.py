@@ -33,18 +33,21 @@ from mlopt.gd.estimator_base import (
     Sample,
     apply,
     check_parameters,
+    near,
     plan_after,
     plan_before,
     read,
     score,
+    told_near,
 )
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.plan import Plan
+from mlopt.plan import Plan, format_seconds
 from mlopt.rows import Rows
+from mlopt.rows.source import is_dask
 
 Array = NDArray[Any]
 
@@ -94,6 +97,7 @@ class LinearModel:
             limit = self._limit
             outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
         notes = (*self._learn(given, outcome), *chosen.choice.notes)
+        started += given.read_in  # what made the rows is not this fit
         self.plan_ = plan_after(replace(chosen.choice, notes=notes), started)
         if getattr(self, "verbose", 0):
             sys.stderr.write(f"{self.plan_}\n")
@@ -157,19 +161,27 @@ class LinearModel:
             numeric=isinstance(self, RegressorMixin), block_rows=self._block_rows(),
             by_columns=self._by_columns,
         )  # fmt: skip
+        sample = replace(sample, rows=near(sample.rows))
         return sample, self._problem(sample)
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Chosen]:
         """What `fit` trains on, and the solver that it chose."""
+        started = time.perf_counter()
         sample, problem = self._posed(X, y, sample_weight, where)
+        told = told_near(where, sample.rows)
+        if is_dask(X):
+            read_in = time.perf_counter() - started
+            sample = replace(sample, read_in=read_in)
+            told = (f"read in {format_seconds(read_in)} before", *told)
         wanted, stop, aside = self._asks(problem)
         named = getattr(self, "solver", "auto") != "auto"
-        return sample, choose(
+        chosen = choose(
             str(self), wanted, self._methods(), problem, stop, aside,
             max_iter=self._limit, firm=named,
         )  # fmt: skip
+        return sample, chosen.noting(*told)
 
     @property
     def _limit(self) -> int:

@@ -96,7 +96,7 @@ def shape_of_stats(stats: Stats, columns: int | None = None) -> Shape:
 
 def handing(blocks: int, resources: Resources) -> float:
     """Seconds in Python of a call for each block: none for a single one, or on workers."""
-    return _HANDED * blocks if blocks > 1 and resources.workers == 1 else 0.0
+    return _HANDED * blocks if blocks > 1 and not resources.remote else 0.0
 
 
 def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
@@ -104,7 +104,7 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
 
     Whoever looks at all rows pays this: it is one call, and one round trip, of all blocks.
     """
-    remote = resources.workers > 1
+    remote = resources.remote
     return Cost(
         memory=times * shape.nbytes / resources.workers,
         network=reply * math.log2(2 * resources.workers) if remote else 0.0,
@@ -112,6 +112,11 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
         round_trips=1.0 if remote else 0.0,
         python=_SCAN + handing(shape.blocks, resources),
     )
+
+
+def asked(times: float, resources: Resources) -> Cost:
+    """So many questions to workers whose answers take them next to nothing."""
+    return Cost(round_trips=times) if resources.remote else Cost()
 
 
 def gradient_pass(shape: Shape, resources: Resources) -> Cost:

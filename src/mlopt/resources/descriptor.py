@@ -50,6 +50,8 @@ class Resources:
         Seconds that one more task costs its scheduler.
     round_trip : float
         Seconds from asking for a task of no work to having its answer.
+    cluster : bool, default=False
+        Whether a single worker is one of a Dask cluster, and not this process.
     calibration : Calibration
         Factors of the costs of single implementations, as `mlopt resources --calibrate`
         found them here; none by default.
@@ -74,6 +76,7 @@ class Resources:
     python: float = 1.0
     task: float = 1e-4
     round_trip: float = 1e-3
+    cluster: bool = field(default=False, repr=False)
     calibration: Calibration = field(default=Calibration(), repr=False)
     experience: Experience | None = field(default=None, repr=False, compare=False)
 
@@ -96,6 +99,17 @@ class Resources:
         """Tasks that can run at the same time."""
         return self.workers * self.threads
 
+    @property
+    def remote(self) -> bool:
+        """Whether work is handed to workers, who answer, and not done in this process."""
+        return self.cluster or self.workers > 1
+
+    @property
+    def one_process(self) -> Resources:
+        """What a process has that is like a worker, and has its work at hand."""
+        share = max(1, self.memory // self.workers)
+        return replace(self, workers=1, cluster=False, memory=share)
+
     def memory_rate(self, threads: int = 1) -> float:
         """Bytes/s that ``threads`` threads of one worker read together.
 
@@ -116,7 +130,7 @@ class Resources:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of the counts and rates, in order."""
-        known = ("calibration", "experience")
+        known = ("cluster", "calibration", "experience")
         return tuple(one.name for one in fields(cls) if one.name not in known)
 
     @classmethod

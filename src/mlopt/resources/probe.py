@@ -82,7 +82,7 @@ def _probe_cluster(client: Any, refresh: bool) -> Resources:
         if rates is None:
             rates = measure_cluster(client, counts["threads"])
         _known[scheduler] = rates
-    return Resources().with_rates({**counts, **rates})
+    return Resources(cluster=True).with_rates({**counts, **rates})
 
 
 def configured(resources: Resources) -> Resources:

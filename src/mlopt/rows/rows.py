@@ -22,7 +22,7 @@ from mlopt.rows.columnwise import Columnwise
 from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
-_SHARE = 0.2
+SHARE = 0.2
 """Of the memory limit, here and of a worker: a copy in one block may take no more."""
 
 
@@ -280,7 +280,7 @@ class Rows:
         for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True):
             if any(map(len, own := picks[end - size : end])):
                 found.append(self.executor.submit(_picked, shelf, own))
-        return self._stack([self.executor.result(one) for one in found])
+        return self._stack(self.executor.results(found))
 
     def collect(self) -> Any:
         """All rows as one ndarray or `csr_array`, in this process.
@@ -290,12 +290,7 @@ class Rows:
         InputError
             When they need more memory than this process may use.
         """
-        limit = memory_limit()
-        if self.nbytes > limit:
-            raise InputError(
-                f"All rows need {self.nbytes / 2**30:.1f} GB and this process may use "
-                f"{limit / 2**30:.1f}: work on blocks with `map_reduce`, or `take` some."
-            )
+        self._check_room()
         return self._stack(self.map(_features))
 
     def in_one_block(self, *, must: bool = False) -> Rows:
@@ -312,18 +307,28 @@ class Rows:
         if len(self.lengths) == 1:
             return self
         here, limit = isinstance(self.executor, Threads), memory_limit()
-        may = must or self.nbytes <= _SHARE * min(limit, self.executor.memory or limit)
+        may = must or self.nbytes <= SHARE * min(limit, self.executor.memory or limit)
         if not (here or may):
             return self
         X = _together(self.map(_features)) if here else None
         if X is None:
-            if not may:
-                return self
-            X = self.collect()
-        extras = self.map(_extra)
-        joined = {k: np.concatenate([extra[k] for extra in extras]) for k in extras[0]}
-        whole = Rows.of(X, executor=self.executor, block_rows=self.n)
-        return whole.attach(**joined)
+            return self.moved(self.executor, self.n) if may else self
+        return _cut(X, self.map(_extra), self.executor, self.n)
+
+    def moved(self, executor: Executor, block_rows: int | None = None) -> Rows:
+        """The same rows, with what is beside them, held by another executor.
+
+        They come to this process in between, in one round trip.
+
+        Raises
+        ------
+        InputError
+            When they need more memory than this process may use.
+        """
+        self._check_room()
+        parts = self.map(_whole)
+        X = self._stack([X for X, _ in parts])
+        return _cut(X, [extra for _, extra in parts], executor, block_rows)
 
     def in_order(self, order: Sequence[int]) -> Rows:
         """The same blocks, with the shelves that hold them visited in another order."""
@@ -335,6 +340,13 @@ class Rows:
             sizes=tuple(self.sizes[i] for i in order),
             lengths=tuple(length for i in order for length in lengths[i]),
         )
+
+    def _check_room(self) -> None:
+        if self.nbytes > (limit := memory_limit()):
+            raise InputError(
+                f"All rows need {self.nbytes / 2**30:.1f} GB and this process may use "
+                f"{limit / 2**30:.1f}: work on blocks with `map_reduce`, or `take` some."
+            )
 
     def _stack(self, parts: list[Any]) -> Any:
         if not parts:
@@ -434,6 +446,19 @@ def _features(block: Block) -> Any:
 
 def _extra(block: Block) -> dict[str, Any]:
     return dict(block.extra)
+
+
+def _whole(block: Block) -> tuple[Any, dict[str, Any]]:
+    return block.X, _extra(block)
+
+
+def _cut(
+    X: Any, extras: list[dict[str, Any]], executor: Executor, block_rows: int | None
+) -> Rows:
+    """Rows of one matrix, known to be finite, with what is beside its blocks."""
+    joined = {k: np.concatenate([extra[k] for extra in extras]) for k in extras[0]}
+    rows = Rows.of(X, executor=executor, block_rows=block_rows, finite=True)
+    return rows.attach(**joined)
 
 
 def _together(parts: Sequence[Any]) -> Any:

@@ -225,7 +225,7 @@ def test_the_plan_says_how_it_knows() -> None:
     known = [Seen("lbfgs", PASSES, "squared, dense, gap, foreseen", 0.5)] * 5
     there = Resources(experience=Experience().after(known))
     found = plan(Task("squared", l2=1e-3), X, y, methods=["lbfgs"], speculation=False)
-    ranker = replace(found.ranker, resources=there, _prices={})
+    ranker = replace(found.ranker, resources=there, _ways={})
     (seen,) = ranker.ranked([found.chosen.method])
     assert "by its shape" in found.explain()
     assert (

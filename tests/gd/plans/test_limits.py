@@ -140,6 +140,17 @@ def test_who_begins_anew_must_have_passes_left() -> None:
     assert raced([first, other], max_iter=few).names == ["lbfgs"]
 
 
+@pytest.mark.parametrize("high", [10.0, 15.0])
+def test_what_may_need_more_than_the_limit_is_left_at_half_of_it(high: float) -> None:
+    first, other = anew()
+    long = replace(other, passes=Passes.known(11.0), span=(5.0, 5.0))
+    dear = replace(other, passes=Passes.known(5.0), span=(9.0, 9.0))
+    doubtful = replace(first, passes=Passes(8.0, 5.0, high, "typical"))
+    race = raced([doubtful, long, dear], max_iter=12)
+    assert race.names == ["lbfgs"] + ["dual-coordinate-descent"] * (high > 12)
+    assert race.names == ["lbfgs"] or race.alternative is dear
+
+
 def test_without_a_gap_a_run_ends_at_its_own_worst_case() -> None:
     X, y = data()
     found = plan(Task("hinge"), X, (y > 0).astype(int), tolerance=1e-9)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
@@ -15,12 +16,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 
 import mlopt
-from mlopt.cluster import Threads, local_cluster
-from mlopt.cluster import executor as executor_for
+from mlopt.cluster import local_cluster
+from mlopt.cluster.workers import Cluster
 from mlopt.gd.plans import running
-from mlopt.gd.plans.dual_logistic import DualLogistic
-from mlopt.gd.plans.stop import RelativeGap
-from mlopt.gd.plans.task import problem_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -82,20 +80,61 @@ def test_samples_are_drawn_from_rows_on_workers(client: distributed.Client) -> N
     assert result.objective < 0.5 * np.mean(y**2) / 2
 
 
+@pytest.mark.parametrize("method", ["dual-logistic", "lbfgs"])
 def test_who_brought_the_rows_here_asks_no_worker_any_more(
-    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+    method: str, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, y = TASKS["logistic"]
-    there, here = executor_for(client), Threads(1)
-    stop = RelativeGap(1e-9)
-    far, near = (
-        DualLogistic(problem_of(task, X, y, where), stop, 50) for where in (there, here)
-    )
-    for name in ("map", "reduce", "submit"):
-        monkeypatch.setattr(there, name, None)
-    far.advance(3)
-    near.advance(3)
-    np.testing.assert_allclose(far.quality(), near.quality(), rtol=1e-9)
+    settings: dict[str, Any] = {"tolerance": 1e-8, "methods": [method]}
+    here = mlopt.gd.plan(task, X, y, n_jobs=1, **settings).run()
+    with dask.config.set({"mlopt.plan": "where it pays"}):
+        found = mlopt.gd.plan(task, X, y, client=client, **settings)
+    assert "come from the workers to this process" in found.explain()
+    assert found.chosen.posed is found.chosen.posed
+    for name in ("results", "submit"):
+        monkeypatch.setattr(Cluster, name, None)
+    there = found.run()
+    assert there.converged
+    assert there.objective == pytest.approx(here.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", [mlopt.Ridge, mlopt.LogisticRegression, mlopt.LinearSVC])
+def test_few_rows_of_workers_are_fitted_as_those_in_memory(
+    kind: Any, client: distributed.Client
+) -> None:
+    few, y = X[:2000], Y[:2000]
+    lazy = da.from_array(few, chunks=(500, 15)), da.from_array(y, chunks=500)
+    here = kind().fit(few, y)
+    with dask.config.set({"mlopt.plan": "where it pays"}), client.as_current():
+        found = kind().fit(*lazy)
+    told = found.plan_.explain()
+    assert "come from the workers to this process" in told
+    assert "read in" in told
+    np.testing.assert_allclose(found.coef_, here.coef_, rtol=1e-2, atol=1e-3)
+    if kind is mlopt.Ridge:  # others have methods that need the rows in one piece
+        stayed = kind().fit(*lazy)
+        assert "come from the workers" not in stayed.plan_.explain()
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_a_price_counts_what_workers_are_asked(
+    method: str, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, y = TASKS["logistic" if method.startswith("newton") else "squared"]
+    found = mlopt.gd.plan(task, X, y, tolerance=1e-6, methods=[method], client=client)
+    asked, answers = [0], Cluster.results
+
+    def counted(self: Cluster, handles: Any) -> list[Any]:
+        asked[0] += 1
+        return answers(self, handles)
+
+    monkeypatch.setattr(Cluster, "results", counted)
+    result = found.run()
+    ((where, price),) = found.ranker.usable(found.chosen.method)
+    trips = price(result.n_iter).round_trips
+    # Sums, and the proof: targets, margins, sums of slopes, sums of weights.
+    assert 0.6 < asked[0] / (trips + 5) < 1.6
+    assert not where.brings
 
 
 @pytest.mark.parametrize("method", ["lbfgs", "sparse_cg", "barzilai-borwein/eager"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
-from mlopt.gd.plans import gathered, plan
+from mlopt.gd.plans import plan
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
@@ -198,21 +197,6 @@ def cost(name: str, given: Problem, epochs: float) -> Cost:
     price = BY_NAME[name].price(given.outline, Resources())
     assert not isinstance(price, str)
     return price(epochs)
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_rows_on_workers_are_gathered_if_they_fit(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = problem(Task("logistic", l2=1e-3, fit_intercept=False))
-    elsewhere: Any = object()
-    spread = given.on(replace(given.rows, executor=elsewhere))
-    here, there = (cost(name, p, 10.0) for p in (given, spread))
-    assert there.network == given.outline.shape.nbytes > here.network
-    monkeypatch.setattr(gathered, "memory_limit", lambda: 1000)
-    said = str(BY_NAME[name].price(spread.outline, Resources()))
-    assert f"{given.outline.shape.nbytes} bytes" in said
-    assert "is 500" in said
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -172,7 +172,7 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
 
 def with_products(shape: Shape, resources: Resources) -> Cost:
     """Of products of all rows with each other, a factor, and a combination of rows."""
-    n, remote = shape.n, resources.workers > 1
+    n, remote = shape.n, resources.remote
     products = float(n) ** 2 * shape.d
     if shape.sparse:
         products = sparse_gram_operations(shape.d, shape.nonzero / shape.d)

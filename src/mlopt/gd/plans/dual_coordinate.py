@@ -60,8 +60,7 @@ def cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
     """Epochs of single steps: each problem on one thread, problems in parallel."""
     busy = min(resources.threads, shape.columns)
     steps = epochs * epoch_operations(shape) * shape.columns
-    gathered = float(shape.nbytes) if resources.workers > 1 else 0.0
-    return alone(steps, resources, busy) + Cost(network=gathered)
+    return alone(steps, resources, busy)
 
 
 def epoch_operations(shape: Shape) -> float:
@@ -306,5 +305,5 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 DUAL_COORDINATE = Method(
     "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}), passes, _price,
     _begin, stops=(RelativeGap, GradientNorm), least=at_least(6), stride=_LOOK,
-    bounds=True, usual=_usual,
+    bounds=True, usual=_usual, in_one_piece=True,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import balanced, combination, margins
 from mlopt.gd.plans.by_plane import one_by_one
 from mlopt.gd.plans.dual_coordinate import constant, epoch_operations
-from mlopt.gd.plans.gathered import EPOCH, brought, gathered, gathering
+from mlopt.gd.plans.gathered import EPOCH, gathered
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
@@ -68,7 +68,7 @@ class DualLogistic(OneModel):
     )  # fmt: skip
 
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
-        self._problem, self._max_passes = brought(problem), max_passes
+        self._problem, self._max_passes = problem, max_passes
         self._gtol, self._tolerance = tolerances(stop)
         rows, model = self._problem.rows, problem.model
         self._y, shares = self._problem.targets_and_shares()
@@ -213,7 +213,7 @@ def _cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
 def _price(outline: Outline, resources: Resources) -> Price | str:
     if outline.l2 == 0:
         return "there is no dual without a penalty: `l2` must be positive"
-    return gathering(_cost)(outline, resources)
+    return lambda epochs: _cost(outline, resources, epochs)
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
@@ -221,10 +221,11 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
         del start  # weights alone do not tell the dual variables
         return DualLogistic(plane, stop, max_passes)
 
-    return one_by_one(brought(problem), one, start)
+    return one_by_one(problem, one, start)
 
 
 DUAL_LOGISTIC = Method(
     "dual-logistic", frozenset({"logistic"}), lambda shape: _EPOCHS, _price, _begin,
     stops=(RelativeGap, GradientNorm), least=at_least(2), doubt=_DOUBT, bounds=True,
+    in_one_piece=True,
 )  # fmt: skip

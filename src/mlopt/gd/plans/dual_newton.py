@@ -88,7 +88,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     square = replace(square_of(shape), columns=shape.columns // planes)
     if why := no_room(square.columns * (shape.n + 1), resources):
         return why
-    before, here = with_products(shape, resources), replace(resources, workers=1)
+    before, here = with_products(shape, resources), resources.one_process
 
     def of(passes: float) -> Cost:
         return before + planes * cast(Cost, newton_costs.cost(square, here, passes))

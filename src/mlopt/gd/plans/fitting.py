@@ -19,14 +19,14 @@ from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.estimator_base import SMALL, resources_of
 from mlopt.gd.plans.forecast import Forecast, Passes, form_of, typical
-from mlopt.gd.plans.method import Method, Price, Start, digits
+from mlopt.gd.plans.method import Method, Start, digits
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.proof import proof_cost, why_unproven
+from mlopt.gd.plans.place import Place, Way, Ways, places, ways
+from mlopt.gd.plans.proof import why_unproven
 from mlopt.gd.plans.running import Alternative, Attempt, Outcome, raced
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import handing
 from mlopt.locking import cached_property
 from mlopt.plan import Alternative as Rejected
 from mlopt.plan import Choice, decide
@@ -35,7 +35,6 @@ from mlopt.resources import Resources
 
 Alternatives = tuple[Alternative, ...]
 
-_AROUND = price("run.around")
 _TRIFLE = price("run.trifle")
 _NOT_PRICED = "not priced"
 
@@ -58,10 +57,10 @@ class Ranker:
     methods: tuple[Method, ...]
     passes: dict[str, Passes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    _prices: dict[str, Price] = field(default_factory=dict)
+    _ways: dict[str, Ways] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_prices": {}}  # worked out again when they are asked for
+        return vars(self) | {"_ways": {}}  # worked out again when they are asked for
 
     @cached_property
     def outline(self) -> Outline:
@@ -70,10 +69,9 @@ class Ranker:
 
     def contenders(self, methods: Iterable[Method]) -> Alternatives:
         """Of these, those that may turn out the cheapest, cheapest first."""
-        stop, around = self.stop, self._around
+        stop = self.stop
         part = digits(stop.tolerance) if isinstance(stop, RelativeGap) else 1.0
-        of = self.outline, self.resources
-        bounds = [(self._quicker(m) * (around + part * m.least(*of)), m) for m in methods]
+        bounds = [(self._quicker(m) * self._least(m, part), m) for m in methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
             worst = min((a.span[1] for a in found), default=float("inf"))
@@ -81,13 +79,13 @@ class Ranker:
                 found += self.ranked([method])
         return _sorted(found)
 
+    def _least(self, method: Method, part: float) -> float:
+        """Seconds that so much of the digits takes at least, wherever rows are."""
+        return min(one.around + part * one.least(method) for one in self._places)
+
     def ranked(self, methods: Iterable[Method]) -> Alternatives:
         """These methods, without those that cannot be used, cheapest first."""
-        found = [
-            self._alternative(method)
-            for method in methods
-            if self._price(method) is not None
-        ]
+        found = [self._alternative(method) for method in methods if self.usable(method)]
         return _sorted(found)
 
     def others(self, known: Iterable[Alternative]) -> Alternatives:
@@ -102,59 +100,64 @@ class Ranker:
             return 1.0
         return min(known.pace(method.name, form_of(self.outline))[0], 1.0)
 
-    def _price(self, method: Method) -> Price | None:
-        if method.name not in self._prices and method.name not in self.refused:
-            price = method.calibrated(self.outline, self.resources)
-            if isinstance(price, str):
-                self.refused[method.name] = price
+    def usable(self, method: Method) -> Ways:
+        """Where a method can be used, and its prices there."""
+        if method.name not in self._ways and method.name not in self.refused:
+            found, why = ways(method, self._places)
+            if found:
+                self._ways[method.name] = found
             else:
-                self._prices[method.name] = price
-        return self._prices.get(method.name)
+                self.refused[method.name] = why
+        return self._ways.get(method.name, ())
 
-    def seconds(self, method: Method, passes: float) -> float:
-        """What so many passes of a method take, that can be used here, as counted."""
-        price = self._price(method)
-        assert price is not None
+    def seconds(
+        self, method: Method, passes: float, *, brings: bool | None = None
+    ) -> float:
+        """What so many passes of a method take, that can be used here, as counted.
+
+        Where it takes less, unless it is said whether rows of workers come here.
+        """
+        return min(
+            self._seconds(method, way, passes)
+            for way in self.usable(method)
+            if brings in (None, way[0].brings)
+        )
+
+    def _seconds(self, method: Method, way: Way, passes: float) -> float:
+        place, price = way
         threads = 1 if method.waves else self.resources.threads
-        after = 0.0 if method.bounds else self._proof
-        return price(passes).seconds(self.resources, threads) + self._around + after
+        after = 0.0 if method.bounds or not self._provable else place.proof
+        taken = price(passes).seconds(self.resources, threads)
+        return taken + place.around + after
 
     def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
             self.passes[method.name] = typical(method, self.outline, self.stop)
+        likely = self.passes[method.name]
+        where, _ = min(
+            self.usable(method),
+            key=lambda way: self._seconds(method, way, likely.expected),
+        )
         forecast = Forecast(
-            method.name, self.problem.outline, self.stop.kind, self.passes[method.name],
-            partial(self.seconds, method), self.resources.experience,
+            method.name, self.problem.outline, self.stop.kind, likely,
+            partial(self.seconds, method, brings=where.brings),
+            self.resources.experience,
         )  # fmt: skip
         passes = forecast.corrected_passes()
         low, mean, high = forecast.corrected_seconds(passes)
         return Alternative(
-            method, self.problem, self.stop, passes, mean, (low, high), forecast
-        )
+            method, self.problem, self.stop, passes, mean, (low, high), forecast,
+            brings=where.brings,
+        )  # fmt: skip
 
     @cached_property
-    def _around(self) -> float:
-        """Seconds for sums of weights before the passes and the objective after them."""
-        rows, resources = self.problem.rows, self.resources
-        if isinstance(self.stop, CoefficientError):
-            return 0.0  # nobody asks for the objective
-        remote = resources.workers > 1
-        work = Cost(
-            memory=rows.nbytes / resources.workers,
-            python=_AROUND + handing(len(rows.lengths), resources),
-            tasks=2.0 * len(rows.lengths) if remote else 0.0,
-            round_trips=2.0 if remote else 0.0,
-        )
-        return work.seconds(resources, resources.threads)
+    def _places(self) -> tuple[Place, ...]:
+        return places(self.outline, self.resources)
 
-    @cached_property
-    def _proof(self) -> float:
-        """Seconds for a look at how far from the minimum a method that is done may be."""
+    @property
+    def _provable(self) -> bool:
         relative = isinstance(self.stop, RelativeGap)
-        if not relative or why_unproven(self.problem) is not None:
-            return 0.0
-        cost = proof_cost(self.outline.shape, self.resources)
-        return cost.seconds(self.resources, self.resources.threads)
+        return relative and why_unproven(self.problem) is None
 
 
 def _sorted(found: Iterable[Alternative]) -> Alternatives:
@@ -175,6 +178,11 @@ class Chosen:
 
     choice: Choice
     ranked: tuple[Attempt, ...]
+
+    def noting(self, *notes: str) -> Chosen:
+        """The same, with more to say in a plan."""
+        choice = replace(self.choice, notes=(*self.choice.notes, *notes))
+        return replace(self, choice=choice)
 
     def run(self, max_iter: int | None = None, start: Start = None) -> Outcome:
         """Fit, for so many passes at most."""
@@ -253,8 +261,9 @@ def choose(
         choice = replace(choice, predicted=shown.predicted_seconds, notes=(note,))
     if (firm and wanted != "auto") or isinstance(stop, CoefficientError):
         # What the user names, or has a patience of its own, is not left for another.
-        return Chosen(choice, (first,))
-    return Chosen(choice, (first, *(one for one in found.values() if one is not first)))
+        return Chosen(choice, (first,)).noting(*first.notes)
+    ranked = (first, *(one for one in found.values() if one is not first))
+    return Chosen(choice, ranked).noting(*first.notes)
 
 
 def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
@@ -311,9 +320,11 @@ def prices(
         if outline.loss not in BY_NAME[name].losses:
             found[name] = not_for(outline.loss)
             continue
-        price = BY_NAME[name].calibrated(outline, resources)
+        able, why = ways(BY_NAME[name], places(outline, resources))
         count = passes_to_expect(name, outline) if passes is None else passes
-        found[name] = price if isinstance(price, str) else price(count)
+        costs = [price(count) for _, price in able]
+        least = partial(Cost.seconds, resources=resources, threads=resources.threads)
+        found[name] = min(costs, key=least) if costs else why
     return found
 
 

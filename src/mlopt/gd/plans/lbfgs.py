@@ -16,6 +16,7 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import (
     Shape,
     arithmetic,
+    asked,
     gradient_pass,
     read_alone,
     solving,
@@ -74,10 +75,11 @@ def _start(shape: Shape, resources: Resources) -> Cost:
         return squares + arithmetic(shape, _INNERMOST[1] * hessian)
     share = rows / shape.n
     sample = replace(shape, n=rows, nonzero=math.ceil(share * shape.nonzero), blocks=1)
-    drawn = Cost(memory=_DRAW * sample.nbytes, python=_BESIDE)
+    # The sample, what is beside it, a first row, moments about that.
+    drawn = Cost(memory=_DRAW * sample.nbytes, python=_BESIDE) + asked(4, resources)
     nested = sample_size(rows, shape.d, shape.columns) < rows
     over, renewals = _NESTED if nested else _INNERMOST
-    here = replace(resources, workers=1)  # where a sample is held
+    here = resources.one_process  # where a sample is held
     trained = over * each(sample, here) + arithmetic(shape, renewals * hessian)
     before = _start(sample, here) if nested else Cost()
     return squares + drawn + before + trained

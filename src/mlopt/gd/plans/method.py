@@ -147,6 +147,8 @@ class Method:
         Passes between two looks at limits, where passes are short.
     free : int, default=0
         Passes that no step has led to, and no limit of the user's counts.
+    in_one_piece : bool, default=False
+        Whether it steps from row to row or column to column, in this process.
     waves : bool, default=False
         Whether its costs are those of the thread that takes longest, and not those of all
         threads together.
@@ -181,6 +183,7 @@ class Method:
     unit: str = "passes"
     stride: int = 1
     free: int = 0
+    in_one_piece: bool = False
     waves: bool = False
     operator: str = OPERATOR
     small: Callable[[Problem], bool] | None = None

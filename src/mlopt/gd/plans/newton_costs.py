@@ -8,6 +8,7 @@ from mlopt.costs import Cost
 from mlopt.gd.pricing import (
     Shape,
     alone,
+    asked,
     gradient_pass,
     gram_operations,
     solving,
@@ -71,7 +72,7 @@ def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Co
     products += _ROW * rows * shape.columns  # margins again, and their curvatures
     sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
     made = Cost(flops=products / resources.workers)
-    sent = 8.0 * size**2 * resources.workers if resources.workers > 1 else 0.0
+    sent = 8.0 * size**2 * resources.workers if resources.remote else 0.0
     return made + Cost(memory=sums / resources.workers) + Cost(network=sent)
 
 
@@ -98,6 +99,7 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     # The rows of a start are few, its calls are not.
     calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
+    start += asked(2.0 * bool(share), resources)  # for the rows and what is beside them
     made = renewals(shape, passes, loss) * (hessian + factor)
     drawn = gradient_pass(shape, resources) if rows < shape.n else Cost()  # moments
     return drawn + start + passes * each + made

@@ -32,8 +32,6 @@ class Outline:
         Whether all rows weigh the same.
     blind : bool, default=False
         Whether there is a gradient without the objective that it belongs to.
-    here : bool, default=True
-        Whether the rows are in this process.
     spectrum : Spectrum, optional
         Of wide rows, where some were looked at.
     look : callable, optional
@@ -49,7 +47,6 @@ class Outline:
     sharp: bool = False
     even: bool = True
     blind: bool = False
-    here: bool = True
     spectrum: Spectrum | None = None
     look: Callable[[], Look] | None = None
     stop: Stop | None = None

@@ -19,7 +19,7 @@ from mlopt.costs import Cost
 from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
-from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
+from mlopt.gd.plans.gathered import EPOCH, gathered
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
@@ -200,7 +200,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
             f"without a penalty, and with {WIDEST} columns and more, nothing tells its "
             "gap: `l2` must be positive"
         )
-    return gathering(epochs_cost)(outline, resources)
+    return lambda epochs: epochs_cost(outline, resources, epochs)
 
 
 def _foreseen(outline: Outline, tolerance: float) -> float | None:
@@ -218,4 +218,5 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 PRIMAL_COORDINATE = Method(
     "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, _price, _begin,
     continues=True, least=at_least(16), doubt=_DOUBT, foreseen=_foreseen,
+    in_one_piece=True,
 )  # fmt: skip

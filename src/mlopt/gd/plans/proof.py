@@ -29,7 +29,7 @@ from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.passes import pieces
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone, arithmetic, scan
+from mlopt.gd.pricing import Shape, alone, arithmetic, asked, scan
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS, WIDEST
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
@@ -82,7 +82,8 @@ def proof_cost(shape: Shape, resources: Resources) -> Cost:
     products = arithmetic(shape, _OPERATIONS * shape.nonzero * columns)
     slopes = alone(_SLOPE * shape.n * columns, resources)
     reads = scan(shape, resources, 8.0 * shape.d * columns, times=2)
-    return reads + products + slopes
+    # Targets, margins, their sums: one after the other.
+    return reads + products + slopes + asked(2, resources)
 
 
 def prove(

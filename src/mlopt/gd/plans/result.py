@@ -76,7 +76,7 @@ class Result:
 
 def result_of(race: Race) -> Result:
     """What it came to: of one model, to a gap."""
-    problem, proof = race.alternative.problem, race.proof
+    problem, proof = race.alternative.posed, race.proof
     coef, intercept = race.training.coefficients(0)
     gap, claim = _claim(race)
     if proof is not None:
@@ -118,7 +118,7 @@ def _objective(race: Race) -> float:
     if isinstance(race.training, LinearTraining | Newton) and race.training.passes:
         return float(race.training.objective()[0])
     coef, intercept = race.training.coefficients(0)
-    return race.alternative.problem.objective(coef, np.asarray(intercept))
+    return race.alternative.posed.objective(coef, np.asarray(intercept))
 
 
 def _message(race: Race, gap: float, claim: str) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.errors import InputError
+from mlopt.gd.estimator_base import came
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.forecast import Forecast, Passes, Stint
@@ -78,6 +79,11 @@ class Attempt:
         """That of the method."""
         return self.method.name
 
+    @property
+    def posed(self) -> Problem:
+        """The problem on the rows that the method goes over."""
+        return self.problem
+
 
 @dataclass(frozen=True, eq=False)
 class Alternative(Attempt):
@@ -93,12 +99,24 @@ class Alternative(Attempt):
         wrong with these is mostly wrong with all of them, and does not tell which is best.
     forecast : Forecast
         What that was before experience corrected it.
+    brings : bool
+        Whether rows of workers come to this process first.
     """
 
     passes: Passes
     predicted_seconds: float
     span: tuple[float, float]
     forecast: Forecast
+    brings: bool = False
+
+    @property
+    def posed(self) -> Problem:
+        return self.problem.here if self.brings else self.problem
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a plan has to say of where it runs."""
+        return (came(self.problem.rows.nbytes),) if self.brings else ()
 
     def within(self, most: float) -> Alternative:
         """The same where it takes no more than so many passes."""
@@ -200,7 +218,9 @@ def raced(
         if isinstance(a, Alternative)
         and (a.method.continues or not (gap and a.method.iterates))
     ]
-    rows = one.problem.rows
+    if max_iter and not gap:  # first what is sure to end when half of the passes are gone
+        able.sort(key=lambda a: 2 * a.passes.high > max_iter)
+    rows = one.posed.rows
     shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
     with nullcontext() if shared else between_passes():
         race = Race(one, limits, max_iter, start)
@@ -247,7 +267,7 @@ class Race:
         self.asked = self.wanted or 0.0
         self.stint = Stint(one.forecast) if isinstance(one, Alternative) else None
         stop = asked_of(one.stop, dual=one.method.bounds)
-        self.training = one.method.begin(one.problem, stop, most, start)
+        self.training = one.method.begin(one.posed, stop, most, start)
 
     @property
     def wanted(self) -> float | None:
@@ -291,7 +311,7 @@ class Race:
 
         A fit that no gap ends must not depend on what else the machine does: passes count,
         at the pace that was predicted. Where half of those allowed are gone, one that ends
-        within the others and takes next to nothing is surer.
+        within the others is surer: if it takes next to nothing, or this one may need more.
         Towards a gap, what is to come counts, and the worst case of the other one, times
         what is not known of it: where one guess was wrong, so may be the next. But what was
         left has its turn again, so that the other can be tried where it is thought to end,
@@ -307,8 +327,9 @@ class Race:
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
             suffice = self._suffice(following)
-            half = self.max_iter is not None and 2 * self.passes > self.max_iter
-            if half and suffice and most < _TRIFLE:
+            allowed = self.max_iter or np.inf
+            half, unsure = 2 * self.passes > allowed, one.passes.high > allowed
+            if half and suffice and (unsure or most < _TRIFLE):
                 return True
             ends = following.method.continues or suffice
             return late and ends and self.training.passes * pace > most
@@ -365,7 +386,7 @@ class Race:
         wanted = self.wanted
         if self.reason != "done" or self.proof is not None or wanted is None:
             return False
-        training, problem = self.training, self.alternative.problem
+        training, problem = self.training, self.alternative.posed
         if self.alternative.method.bounds:
             return False
         converged, first = bool(np.all(training.converged)), self.asked >= wanted

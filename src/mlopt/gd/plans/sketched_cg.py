@@ -77,7 +77,7 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
 def _sample(outline: Outline, resources: Resources, steps: float) -> Cost:
     shape = outline.shape
     d, size = shape.d, sample_rows(shape.n, shape.d, *asked(outline.stop))
-    values, remote = float(size * d), resources.workers > 1
+    values, remote = float(size * d), resources.remote
     draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
     return draw + factor + steps * solving(d)

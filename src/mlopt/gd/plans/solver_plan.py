@@ -92,7 +92,7 @@ class SolverPlan:
         rejected += [
             plans.Alternative(name, None, why) for name, why in self.refused.items()
         ]
-        notes = [f"{first.passes_in_words}; {first.time_in_words}"]
+        notes = [f"{first.passes_in_words}; {first.time_in_words}", *first.notes]
         if self.ties:
             notes.append(f"about as good: {', '.join(self.ties)}")
         choice = plans.Choice(

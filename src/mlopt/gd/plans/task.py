@@ -204,6 +204,13 @@ class Problem:
         return replace(self, rows=rows, known=None)
 
     @cached_property
+    def here(self) -> Problem:
+        """The same on rows of this process, brought from workers once."""
+        if isinstance(self.rows.executor, Threads):
+            return self
+        return self.on(self.rows.moved(Threads()))
+
+    @cached_property
     def sums(self) -> Sums:
         """Sums of row weights."""
         return self.known or Sums.of(self.rows)
@@ -217,8 +224,7 @@ class Problem:
             min(model.l2 for model in self.models),
             free_intercept=self.task.intercept and not penalised,
             sharp=self.sharp, even=self.even,
-            blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, look=Looks(self.task, rows),
+            blind=self.task.blind, spectrum=self._spectrum, look=Looks(self.task, rows),
         )  # fmt: skip
 
     @cached_property

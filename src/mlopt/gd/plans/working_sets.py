@@ -5,8 +5,7 @@ from __future__ import annotations
 from mlopt.costs import Cost
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.plans import primal_coordinate
-from mlopt.gd.plans.gathered import gathering
-from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
@@ -31,7 +30,7 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 
 
 WORKING_SET = Method(
-    WAY, frozenset({*LOSSES, "multinomial"}), lambda shape: 1.0, gathering(epochs_cost),
+    WAY, frozenset({*LOSSES, "multinomial"}), lambda shape: 1.0, priced(epochs_cost),
     _begin, stops=(RelativeGap, GradientNorm), sharp=True, bounds=True, iterates=False,
-    small=lambda problem: True, least=at_least(2),
+    in_one_piece=True, small=lambda problem: True, least=at_least(2),
 )  # fmt: skip

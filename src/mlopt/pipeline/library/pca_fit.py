@@ -14,7 +14,14 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.estimator_base import FLOATS, plan_after, resources_of, see_columns
+from mlopt.gd.estimator_base import (
+    FLOATS,
+    near,
+    plan_after,
+    resources_of,
+    see_columns,
+    told_near,
+)
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.row_products import block_rows
 from mlopt.parameters import check_count
@@ -42,8 +49,9 @@ def fit_pca(estimator: Any, X: Any) -> None:
         rows, shape, choice = prepare(estimator, X, where)
         task = Task(rows, shape, check_random_state(estimator.random_state))
         found = SOLVERS[choice.chosen](task)
+        choice = replace(choice, notes=(*found.notes, *choice.notes))
     _learn(estimator, found, rows, estimator.n_components)
-    estimator.plan_ = plan_after(replace(choice, notes=found.notes), started)
+    estimator.plan_ = plan_after(choice, started)
 
 
 def prepare(estimator: Any, X: Any, where: Executor) -> tuple[Rows, Shape, Choice]:
@@ -58,15 +66,16 @@ def prepare(estimator: Any, X: Any, where: Executor) -> tuple[Rows, Shape, Choic
     shape = _shape(rows, estimator)
     wanted = WAYS.get(estimator.svd_solver, "auto")
     resources = resources_of(rows.executor)
-    return rows, shape, choose_solver(str(estimator), wanted, shape, resources)
+    choice = choose_solver(str(estimator), wanted, shape, resources)
+    return rows, shape, replace(choice, notes=told_near(where, rows))
 
 
 def _read(estimator: Any, X: Any, where: Executor) -> Rows:
     if isinstance(X, Rows):
-        estimator.n_features_in_, rows = X.d, X
+        estimator.n_features_in_, rows = X.d, near(X)
     elif is_dask(X):
         see_columns(estimator, X)
-        rows = Rows.of(X, executor=where)
+        rows = near(Rows.of(X, executor=where))
     else:
         # `Rows` looks for NaN and infinity, on all threads: once is enough.
         X = validate_data(

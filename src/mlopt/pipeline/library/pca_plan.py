@@ -163,7 +163,7 @@ def memory_needed(name: str, shape: Shape, resources: Resources) -> float:
 
 
 def _full_svd(shape: Shape, resources: Resources) -> Cost:
-    rows, remote = shape.rows, resources.workers > 1
+    rows, remote = shape.rows, resources.remote
     moved = 1.0 * rows.n * rows.d * rows.itemsize
     gather = Cost(
         memory=4 * moved,

@@ -325,7 +325,7 @@ def _tried(op: Learn, trials: Trials, last: bool) -> Line:
 def _own(op: Learn, stats: Stats, found: Profile) -> Option:
     """scikit-learn's own fit by its price, beside ways that have one: rows are here."""
     sources = (one for one in walk([op.x]) if isinstance(one, Source))
-    here = found.resources.workers == 1 and not any(one.lazy for one in sources)
+    here = not found.resources.remote and not any(one.lazy for one in sources)
     own = own_of(op.estimator) if here else None
     cost = None if own is None else own.cost(op.estimator, stats, None)
     if own is None or cost is None:
@@ -376,7 +376,7 @@ def _whole(alone: float, stats: Stats, found: Profile) -> Option:
     if size > found.resources.memory / max(1, found.resources.workers):
         need = f"{format_bytes(size)} gathered"
         return Option(None, "scikit-learn", None, reason=f"needs {need}")
-    many = found.resources.workers > 1
+    many = found.resources.remote
     gathering = Cost(
         memory=2.0 * size,
         network=size * (1 - 1 / found.resources.workers) if many else 0.0,

@@ -90,8 +90,7 @@ class WorkingSets(Own, Priced):
             loss = "squared_hinge"
         elif is_classifier(estimator):
             loss = "multinomial" if stats.outputs > 1 else "logistic"
-        here = resources.workers == 1
-        outline = Outline(loss, shape_of_stats(stats), sharp=True, here=here)
+        outline = Outline(loss, shape_of_stats(stats), sharp=True)
         return prices((WAY,), outline, resources)[WAY]
 
 
