@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import optuna
 import pytest
 
@@ -58,3 +61,17 @@ def test_the_main_parameter_is_shown_first(study: optuna.Study) -> None:
         "C",
         "other",
     ]
+
+
+@pytest.mark.parametrize("odd", [math.inf, math.nan, pytest.param(10**400, id="huge")])
+def test_values_without_a_place_on_an_axis_stand_by_name(odd: float) -> None:
+    looks = (Look(10, 0.5, 1.0),)
+    rows = [
+        TrialRow(k, "a", {"C": value}, looks=looks, state=COMPLETE)
+        for k, value in enumerate([0.1, 1.0, odd])
+    ]
+    [(_, picture)] = slices(rows, "a", {})
+    places = [float(x) for x in re.findall(r'cx="([^"]*)"', picture)]
+    assert places == sorted(places)
+    assert all(map(math.isfinite, places))
+    assert f">{str(odd)[:16]}</text>" in picture

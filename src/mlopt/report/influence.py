@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -114,9 +115,9 @@ def _slice(own: Sequence[TrialRow], name: str, colours: Colours) -> str:
     width, height, left, bottom, top = 480, 270, 58, 222, 10
     values = [r.params[name] for r in own]
     y = score_scale(own, bottom, top)
-    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+    if all(map(_has_a_place, values)):
         low, high = min(values), max(values)
-        log = low > 0 and high / low > 30
+        log = low > 0 and 30 * low < high
         x = scale_over(map(float, values), left, width - 12, log=log)
         places = [x(float(v)) for v in values]
         axis = x_axis(x, bottom, top, name.rpartition("__")[2], about=5)
@@ -128,6 +129,12 @@ def _slice(own: Sequence[TrialRow], name: str, colours: Colours) -> str:
     return chart(
         width, height, y_axis(y, left, width - 12), axis, *dots, name=f"Score by {name}"
     )
+
+
+def _has_a_place(value: Any) -> bool:
+    """Whether a value is a number on an axis: no switch, no infinity, no NaN."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
 
 
 def _by_name(
