@@ -121,6 +121,10 @@ def _model(findings: Findings) -> str:
         return _section("The model", note, f"<div class=pair><div>{best}</div></div>")
     checked = findings.checked
     scores = f"<h3>On {checked.rows:,} test rows</h3>{scores_table(checked.scores)}"
+    scores += "".join(
+        f"<p class=note>No {escape(name)}: {escape(why)}.</p>"
+        for name, why in checked.without.items()
+    )
     pictures = "".join(
         _card(caption, _figure(picture)) for caption, picture in checked_charts(checked)
     )
