@@ -157,7 +157,7 @@ def _model_files(result: SweepResult) -> dict[str, bytes]:
 def _trial_files(rows: Sequence[TrialRow], config: Config) -> dict[str, bytes]:
     frame = pd.DataFrame(records(rows))
     mixed = [c for c in frame if frame[c].dropna().map(type).nunique() > 1]
-    frame[mixed] = frame[mixed].map(str)
+    frame[mixed] = frame[mixed].map(str, na_action="ignore")
     buffer = io.BytesIO()
     if config.output.trials == "csv":
         return {"trials.csv": csv_of(frame)}
