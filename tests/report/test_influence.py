@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import optuna
 import pytest
 
+from mlopt.report import influence
 from mlopt.report.history import COMPLETE, Look, TrialRow
-from mlopt.report.influence import importance, main_family, slices
+from mlopt.report.influence import MOST, importance, main_family, slices
 
 
 @pytest.fixture
@@ -40,6 +42,26 @@ def test_what_matters_is_found(study: optuna.Study) -> None:
     shares = importance(study, rows_of(study), "a")
     assert set(shares) == {"C", "other"}
     assert shares["C"] > 0.9
+
+
+@pytest.mark.parametrize("trials", [MOST, MOST + 1, 1000])
+def test_of_many_trials_a_part_from_first_to_last_counts(
+    trials: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all, 1000 took more than a minute, after the search had ended."""
+    ranges = {"a:C": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    study = optuna.create_study()
+    study.add_trials(
+        optuna.trial.create_trial(
+            params={"a:C": k / trials}, distributions=ranges, value=k / trials
+        )
+        for k in range(trials)
+    )
+    monkeypatch.setattr(influence, "_shares", lambda _, given: dict(enumerate(given)))
+    seen: dict[Any, Any] = importance(study, rows_of(study), "a")
+    values = [trial.params["a:C"] * trials for trial in seen.values()]
+    assert len({*values}) == MOST
+    assert (values[0], values[-1]) == (0.0, pytest.approx(trials - 1))
 
 
 def test_few_trials_say_nothing(study: optuna.Study) -> None:
