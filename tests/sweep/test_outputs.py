@@ -18,7 +18,7 @@ from mlopt.report.history import TrialRow
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import load
-from mlopt.sweep.outputs import summary, write_trials
+from mlopt.sweep.outputs import plain, summary, write_trials
 from mlopt.sweep.run import sweep
 from mlopt.writing import write_files
 
@@ -59,6 +59,13 @@ def test_the_table_of_trials_has_a_row_a_trial(swept: Any) -> None:
     assert trials["number"].tolist() == list(range(10))
     assert trials["score"].max() >= swept.result.best_score
     assert {"family", "state", "passes", "seconds", "param_model__C"} <= set(trials.columns)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.float64("nan"), 1.5, np.int64(3), True, "a"])
+def test_a_value_is_one_that_any_reader_of_json_takes(value: Any) -> None:
+    text = json.dumps(plain(value), allow_nan=False)
+    odd = isinstance(value, float) and not np.isfinite(value)
+    assert json.loads(text) == (str(value) if odd else value)
 
 
 @pytest.mark.parametrize("trials", ["csv", "parquet"])
