@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from mlopt.writing import name_of
+
 Source = Annotated[
     str,
     Parameter(
@@ -126,4 +128,4 @@ def listed(names: str | None) -> list[str]:
 
 def stem_of(path: str) -> str:
     """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"."""
-    return path.partition("sklearn:")[2] or Path(path).name.partition(".")[0]
+    return path.partition("sklearn:")[2] or name_of(path).partition(".")[0]

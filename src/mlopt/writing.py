@@ -41,6 +41,11 @@ class _Staged:
     part: Path
 
 
+def name_of(path: str) -> str:
+    """The name of a file as text that can be written: to the system it is any bytes."""
+    return os.fsencode(Path(path).name).decode("utf-8", "replace")
+
+
 def write_files(
     files: Mapping[Path, bytes | Write],
     *,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -34,6 +36,20 @@ def test_the_roc_curve_has_the_right_area() -> None:
     truth = roc_auc_score(y, model.decision_function(scale(X)))
     assert area == pytest.approx(truth, abs=2e-3)
     assert checked.scores["roc_auc"] == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("bunch", [load_breast_cancer, load_iris])
+def test_a_metric_without_a_value_says_why_and_the_others_stay(bunch: Any) -> None:
+    X, y = bunch(return_X_y=True)
+    model = LogisticRegression().fit(scale(X), y)
+    rows = y != 1  # a class is missing
+    names = "neg_log_loss", "roc_auc", "accuracy"
+    scorers = {name: get_scorer(name) for name in names}
+    checked = check_model(model, scale(X)[rows], y[rows], scorers, "a file")
+    assert checked.scores == {"accuracy": model.score(scale(X)[rows], y[rows])}
+    assert set(checked.without) == {"neg_log_loss", "roc_auc"}
+    assert "label" in checked.score("neg_log_loss")
+    assert checked.score("roc_auc").startswith("none, ")
 
 
 def test_a_regression_shows_true_and_predicted() -> None:

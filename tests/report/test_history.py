@@ -58,6 +58,8 @@ def test_records_are_flat_and_alike() -> None:
         (0.00012345, "1.23e-4"),
         (123456.0, "123,456"),
         (0.0, "0"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
         (True, "True"),
         ("l2", "l2"),
         (300, "300"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+from typing import Any
+
 import optuna
 import pytest
 
+from mlopt.report import influence
 from mlopt.report.history import COMPLETE, Look, TrialRow
-from mlopt.report.influence import importance, main_family, slices
+from mlopt.report.influence import MOST, importance, main_family, slices
 
 
 @pytest.fixture
@@ -39,6 +44,26 @@ def test_what_matters_is_found(study: optuna.Study) -> None:
     assert shares["C"] > 0.9
 
 
+@pytest.mark.parametrize("trials", [MOST, MOST + 1, 1000])
+def test_of_many_trials_a_part_from_first_to_last_counts(
+    trials: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all, 1000 took more than a minute, after the search had ended."""
+    ranges = {"a:C": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    study = optuna.create_study()
+    study.add_trials(
+        optuna.trial.create_trial(
+            params={"a:C": k / trials}, distributions=ranges, value=k / trials
+        )
+        for k in range(trials)
+    )
+    monkeypatch.setattr(influence, "_shares", lambda _, given: dict(enumerate(given)))
+    seen: dict[Any, Any] = importance(study, rows_of(study), "a")
+    values = [trial.params["a:C"] * trials for trial in seen.values()]
+    assert len({*values}) == MOST
+    assert (values[0], values[-1]) == (0.0, pytest.approx(trials - 1))
+
+
 def test_few_trials_say_nothing(study: optuna.Study) -> None:
     assert importance(study, rows_of(study)[:5], "a") == {}
 
@@ -58,3 +83,17 @@ def test_the_main_parameter_is_shown_first(study: optuna.Study) -> None:
         "C",
         "other",
     ]
+
+
+@pytest.mark.parametrize("odd", [math.inf, math.nan, pytest.param(10**400, id="huge")])
+def test_values_without_a_place_on_an_axis_stand_by_name(odd: float) -> None:
+    looks = (Look(10, 0.5, 1.0),)
+    rows = [
+        TrialRow(k, "a", {"C": value}, looks=looks, state=COMPLETE)
+        for k, value in enumerate([0.1, 1.0, odd])
+    ]
+    [(_, picture)] = slices(rows, "a", {})
+    places = [float(x) for x in re.findall(r'cx="([^"]*)"', picture)]
+    assert places == sorted(places)
+    assert all(map(math.isfinite, places))
+    assert f">{str(odd)[:16]}</text>" in picture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -127,3 +128,8 @@ def test_predicted_stands_beside_measured() -> None:
     page = render(findings(search(4)))
     assert "off by" in page
     assert "2.0×" in page
+
+
+def test_a_metric_without_a_value_says_why() -> None:
+    checked = replace(BINARY, without={"roc_auc": "only <one> class"})
+    assert "No roc_auc: only &lt;one&gt; class." in render(findings(search(4), checked))

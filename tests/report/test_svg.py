@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,3 +52,19 @@ def test_what_users_wrote_is_escaped() -> None:
 
 def test_an_axis_is_well_formed() -> None:
     ElementTree.fromstring(f"<g>{x_axis(Scale(1, 100, 0, 1, log=True), 1, 0, 'C')}</g>")
+
+
+@given(low=FINITE, width=st.sampled_from([1e-15, 1e-9, 1e-3, 1.0, 1e9, 1e300]))
+def test_no_two_ticks_are_alike(low: float, width: float) -> None:
+    low *= width  # where a float holds the difference
+    ticks = Scale(low, low + width, 0.0, 1.0).ticks()
+    assert len(set(ticks)) == len(ticks) >= 3
+    assert all(abs(t) < 1e-9 * width or abs(t - low) < 1.1 * width for t in ticks)
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("values", [[1e-200, 1e200], [1e-306, 1e306], [-1.7e308, 1.7e308]])
+def test_values_as_large_as_floats_have_places(values: list[float], log: bool) -> None:
+    scale = scale_over(values, 0.0, 1.0, log=log)
+    assert all(0.0 <= scale(value) <= 1.0 for value in values)
+    assert 1 <= len(scale.ticks()) <= 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from tests.sweep.conftest import people
 
 from mlopt.plan import Plan
+from mlopt.report.history import TrialRow
+from mlopt.sweep.config import Config, override
 from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import load
-from mlopt.sweep.outputs import summary
+from mlopt.sweep.outputs import plain, summary, write_trials
+from mlopt.sweep.run import sweep
 from mlopt.writing import write_files
 
 KEYS = {
@@ -54,6 +59,35 @@ def test_the_table_of_trials_has_a_row_a_trial(swept: Any) -> None:
     assert trials["number"].tolist() == list(range(10))
     assert trials["score"].max() >= swept.result.best_score
     assert {"family", "state", "passes", "seconds", "param_model__C"} <= set(trials.columns)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.float64("nan"), 1.5, np.int64(3), True, "a"])
+def test_a_value_is_one_that_any_reader_of_json_takes(value: Any) -> None:
+    text = json.dumps(plain(value), allow_nan=False)
+    odd = isinstance(value, float) and not np.isfinite(value)
+    assert json.loads(text) == (str(value) if odd else value)
+
+
+@pytest.mark.parametrize("trials", ["csv", "parquet"])
+def test_a_parameter_of_mixed_values_is_missing_where_a_trial_has_none(
+    trials: str, tmp_path: Path
+) -> None:
+    tried: list[dict[str, Any]] = [{"depth": "sqrt"}, {"depth": 0.5}, {"depth": None}, {}]
+    rows = [TrialRow(k, "tree", params) for k, params in enumerate(tried)]
+    write_trials(rows, override(Config(), trials=trials), tmp_path)
+    read = pd.read_csv if trials == "csv" else pd.read_parquet
+    column = read(tmp_path / f"trials.{trials}")["param_depth"]
+    assert column.dropna().tolist() == ["sqrt", "0.5"]
+
+
+def test_a_file_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9 \xff.csv")
+    people(100).to_csv(path, index=False)
+    result = sweep(
+        str(path), "buys", n_trials=1, families=["linear"], timeout=60.0, output=tmp_path
+    )
+    assert result.prepared.name == "caf\ufffd \ufffd.csv"
+    assert result.prepared.name in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_the_plan_is_written_as_text_and_as_json(swept: Any) -> None:

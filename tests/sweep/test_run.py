@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,19 @@ def test_a_test_file_is_used_as_it_is(table: pd.DataFrame) -> None:
     result = sweep(table.iloc[:300], "buys", test=table.iloc[300:], **FEW)
     assert len(result.prepared.y_test) == 100
     assert len(result.prepared.y) == 300
+
+
+def test_a_test_file_of_one_class_loses_no_result(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    test = table[table["buys"] == "yes"]
+    result = sweep(table, "buys", test=test, scoring="roc_auc", output=tmp_path, **FEW)
+    assert "test roc_auc: none, " in result.describe()
+    found = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert found["test_score"] is found["baseline"] is None
+    assert found["test_scores"]["accuracy"] == result.model.score(
+        test.drop(columns="buys"), test["buys"]
+    )
 
 
 def test_rows_without_a_target_are_left_out_and_that_is_said(table: pd.DataFrame) -> None:

@@ -178,10 +178,43 @@ def test_given_points_come_first_and_once() -> None:
     assert [p.params["a"] for p in search.ask(9)] == [3, 1, 2]
 
 
-def test_an_exhaustive_optuna_sampler_ends_quietly() -> None:
-    """Optuna's own grid calls `Study.stop`, which there is no loop for."""
+def test_the_grid_of_optuna_is_all_that_is_tried_in_its_order() -> None:
+    """After its last point random ones came, from all over the space."""
+    grid = {"a": [0.5, 2.0, 7.0], "kind": ["x", "y"]}
+    theirs = optuna.create_study(sampler=optuna.samplers.GridSampler(grid, seed=3))
+    theirs.optimize(
+        lambda trial: (
+            trial.suggest_float("a", 0.0, 10.0)
+            + len(trial.suggest_categorical("kind", ["x", "y"]))
+        )
+    )
+    space = Space.of(
+        {"a": FloatDistribution(0.0, 10.0), "kind": ["x", "y"], "fixed": ["one"]}
+    )
+    search = Proposer(space, optuna.samplers.GridSampler(grid, seed=3), n_trials=50)
+    found = [dict(p.params) for p in search.ask(50)]
+    assert found == [t.params | {"fixed": "one"} for t in theirs.trials]
+    assert search.exhausted == "All 6 points of the grid have been tried."
+
+
+def test_a_grid_of_optuna_without_a_parameter_of_the_space_is_refused() -> None:
+    space = Space.of({"a": FloatDistribution(0.0, 10.0), "b": [1, 2]})
+    with pytest.raises(InputError, match=r"\['b'\] are missing"):
+        Proposer(space, optuna.samplers.GridSampler({"a": [1.0]}))
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        optuna.samplers.GridSampler({"a": [1, 2], "b": [3, 4]}),
+        optuna.samplers.BruteForceSampler(),
+    ],
+)
+def test_an_exhaustive_optuna_sampler_ends_quietly(
+    sampler: optuna.samplers.BaseSampler,
+) -> None:
+    """The latter calls `Study.stop`, which there is no loop for."""
     space = Space.of({"a": [1, 2], "b": [3, 4]})
-    sampler = optuna.samplers.GridSampler({"a": [1, 2], "b": [3, 4]})
     search = Proposer(space, sampler)
     proposals = search.ask(9)
     assert len(proposals) == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +47,8 @@ class Checked:
         Of a binary classification with scores.
     pairs : sequence of (true, predicted)
         Of a regression, a sample.
+    without : mapping of str to str
+        Why a metric has no value on these rows, as ROC AUC where all are of one class.
     """
 
     rows: int
@@ -54,6 +58,13 @@ class Checked:
     confusion: Mapping[tuple[str, str], int] = field(default_factory=dict)
     roc: Sequence[tuple[float, float]] = ()
     pairs: Sequence[tuple[float, float]] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    def score(self, scoring: str) -> str:
+        """What a metric says, or why it says nothing."""
+        if scoring in self.scores:
+            return f"{self.scores[scoring]:.5g}"
+        return f"none, {self.without[scoring]}"
 
 
 def check_model(
@@ -62,16 +73,36 @@ def check_model(
     """Score a fitted ``model`` by every scorer, and look where it errs."""
     from sklearn.base import is_classifier
 
-    scores = {name: float(scorer(model, X, y)) for name, scorer in scorers.items()}
+    scores, without = _scores(model, X, y, scorers)
     predicted = np.asarray(model.predict(X))
     if not is_classifier(model):
         every = max(1, len(y) // MOST_DOTS)
-        pairs = np.column_stack([y, predicted])[::every].tolist()
-        return Checked(len(y), source, scores, pairs=[(a, b) for a, b in pairs])
+        both = np.column_stack([y, predicted])[::every].tolist()
+        pairs = [(a, b) for a, b in both]
+        return Checked(len(y), source, scores, pairs=pairs, without=without)
     classes = tuple(str(c) for c in model.classes_)
-    return Checked(
-        len(y), source, scores, classes, _confusion(y, predicted), _roc(model, X, y)
-    )
+    confusion, roc = _confusion(y, predicted), _roc(model, X, y)
+    return Checked(len(y), source, scores, classes, confusion, roc, without=without)
+
+
+def _scores(
+    model: Any, X: Any, y: NDArray[Any], scorers: Mapping[str, Any]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """What each metric says, and why the others say nothing."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    scores, without = {}, {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        for name, scorer in scorers.items():
+            try:
+                scores[name] = float(scorer(model, X, y))
+            except ValueError as error:
+                # The search has done its work: rows that lack a class do not undo it.
+                without[name] = str(error).rstrip(".")
+    undefined = [name for name, value in scores.items() if math.isnan(value)]
+    without |= dict.fromkeys(undefined, "it is not defined for such rows")
+    return {n: value for n, value in scores.items() if n not in undefined}, without
 
 
 def _confusion(y: NDArray[Any], predicted: NDArray[Any]) -> dict[tuple[str, str], int]:

@@ -113,7 +113,7 @@ def short(name: str) -> str:
 
 def shown(value: Any) -> str:
     """A value for people: four significant digits."""
-    if isinstance(value, bool) or not isinstance(value, float):
+    if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.4g}"

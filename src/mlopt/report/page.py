@@ -15,7 +15,7 @@ from mlopt.report.charts import colours_of, history_chart, lanes_chart
 from mlopt.report.checked import Checked, checked_charts
 from mlopt.report.costs import compared, compared_chart, compared_table
 from mlopt.report.history import TrialRow
-from mlopt.report.influence import importance_chart, slices
+from mlopt.report.influence import MOST, importance_chart, slices
 from mlopt.report.style import STYLE
 from mlopt.report.tables import (
     failures_table,
@@ -121,6 +121,10 @@ def _model(findings: Findings) -> str:
         return _section("The model", note, f"<div class=pair><div>{best}</div></div>")
     checked = findings.checked
     scores = f"<h3>On {checked.rows:,} test rows</h3>{scores_table(checked.scores)}"
+    scores += "".join(
+        f"<p class=note>No {escape(name)}: {escape(why)}.</p>"
+        for name, why in checked.without.items()
+    )
     pictures = "".join(
         _card(caption, _figure(picture)) for caption, picture in checked_charts(checked)
     )
@@ -149,7 +153,10 @@ def _parameters(findings: Findings) -> str:
         return ""
     parts = []
     if len(shares) > 1:
-        note = "Share of the score's variance that each parameter explains (fANOVA)."
+        note = (
+            "Share of the score's variance that each parameter explains (fANOVA; of more "
+            f"than {MOST} trials, by so many spread over the search)."
+        )
         parts.append(f"<p class=note>{note}</p>{_figure(importance_chart(shares))}")
     cards = "".join(_figure(picture) for _, picture in pictures)
     parts.append(f"<div class=pair>{cards}</div>")

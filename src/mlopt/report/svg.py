@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -38,7 +39,9 @@ class Scale:
         step = _round_step((self.high - self.low) / about)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [round(k * step, 12) for k in range(first, last + 1)]
+        # Steps are whole powers of ten, or twice or five times that.
+        digits = -math.floor(math.log10(step) + 1e-9)
+        return [round(k * step, digits) for k in range(first, last + 1)]
 
 
 def scale_over(
@@ -50,11 +53,16 @@ def scale_over(
     pad: float = 0.04,
 ) -> Scale:
     """A scale that holds all finite ``values`` with some air around."""
-    finite = [v for v in values if math.isfinite(v)]
+    # Of 1e308 and -1e308 the difference is not finite any more.
+    finite = [v for v in values if math.isfinite(4 * v)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if log and low > 0:
-        factor = (high / low) ** pad if high > low else 2.0
-        return Scale(low / factor, high * factor, start, stop, log=True)
+        # The quotient of 1e200 and 1e-200 is not finite either; that of their powers is.
+        factor = high**pad / low**pad if high > low else 2.0
+        least, most = sys.float_info.min, sys.float_info.max
+        return Scale(
+            max(low / factor, least), min(high * factor, most), start, stop, log=True
+        )
     room = (high - low) * pad or abs(high) * 0.05 or 1.0
     return Scale(low - room, high + room, start, stop)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -17,6 +16,7 @@ from mlopt.errors import ConfigError, InputError, did_you_mean
 from mlopt.readers import check_table, read_table
 from mlopt.readers.table import listed
 from mlopt.rows.block import as_csr
+from mlopt.writing import name_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def from_file(path: str, target: str | None, columns: int | None = None) -> Sour
         The format is a plain table, and ``target`` does not say which column to predict.
     """
     table = read_table(path, target=target, columns=columns)
-    name = path if path.startswith("sklearn:") else Path(path).name
+    name = path if path.startswith("sklearn:") else name_of(path)
     if table.y is None:
         raise _no_target(name, table.names)
     y = pd.Series(table.y).rename(table.target or "target").reset_index(drop=True)
@@ -70,7 +70,7 @@ def check_source(path: str, target: str | None) -> None:
     """Refuse what `from_file` would, as far as the beginning of the file tells."""
     names = check_table(path, target)
     if names is not None and target is None:
-        raise _no_target(Path(path).name, names)
+        raise _no_target(name_of(path), names)
 
 
 def _no_target(name: str, names: Sequence[str]) -> ConfigError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import platform
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -126,9 +127,11 @@ def summary(result: SweepResult) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON holds."""
+    """A value that JSON holds: it has no infinity and no NaN."""
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 
@@ -157,7 +160,7 @@ def _model_files(result: SweepResult) -> dict[str, bytes]:
 def _trial_files(rows: Sequence[TrialRow], config: Config) -> dict[str, bytes]:
     frame = pd.DataFrame(records(rows))
     mixed = [c for c in frame if frame[c].dropna().map(type).nunique() > 1]
-    frame[mixed] = frame[mixed].map(str)
+    frame[mixed] = frame[mixed].map(str, na_action="ignore")
     buffer = io.BytesIO()
     if config.output.trials == "csv":
         return {"trials.csv": csv_of(frame)}

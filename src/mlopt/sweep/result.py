@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sklearn.exceptions import UndefinedMetricWarning
 
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked
@@ -69,9 +72,9 @@ class SweepResult:
 
     @property
     def test_score(self) -> float | None:
-        """The same metric on the test rows."""
-        checked = self.checked
-        return None if checked is None else float(checked.scores[self.prepared.scoring])
+        """The same metric on the test rows; None where it has none."""
+        scores = {} if self.checked is None else self.checked.scores
+        return scores.get(self.prepared.scoring)
 
     @property
     def trials(self) -> tuple[TrialRow, ...]:
@@ -97,9 +100,11 @@ class SweepResult:
         """The metric on the test rows of always the same answer; None where it has none."""
         prepared = self.prepared
         try:
-            score = prepared.target.score_of_same_answer(
-                prepared.scoring, prepared.y, prepared.y_test
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                score = prepared.target.score_of_same_answer(
+                    prepared.scoring, prepared.y, prepared.y_test
+                )
         except ValueError:
             return None
         return score if math.isfinite(score) else None
@@ -115,9 +120,9 @@ class SweepResult:
             f"best {scoring} in validation: {self.best_score:.5g}",
             *self._others(),
         ]
-        if self.test_score is not None:
-            rows = f"{len(self.prepared.y_test):,} rows"
-            lines.append(f"test {scoring}: {self.test_score:.5g} on {rows}")
+        if self.checked is not None:
+            rows = f" on {self.checked.rows:,} rows" * (self.test_score is not None)
+            lines.append(f"test {scoring}: {self.checked.score(scoring)}{rows}")
         if self.baseline is not None:
             lines.append(f"test {scoring} of always the same answer: {self.baseline:.5g}")
         if folder is not None:

@@ -154,7 +154,7 @@ def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> Sw
     if model is not None:
         clock.tell(f"best {prepared.scoring}: {best.score:.5g}, {best.label}")
         checked = clock.measure("test", lambda: _check(prepared, model))
-        clock.tell(f"test {prepared.scoring}: {checked.scores[prepared.scoring]:.5g}")
+        clock.tell(f"test {prepared.scoring}: {checked.score(prepared.scoring)}")
     plan = sweep_plan(prepared, search.plan_, config, clock.seconds, clock.elapsed)
     return SweepResult(prepared, search, best, model, plan, checked, clock.elapsed, config)
 

@@ -13,7 +13,7 @@ import math
 import random
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, GridSampler
 
 from mlopt.errors import InputError, did_you_mean
 from mlopt.tuning.space.grid import at
@@ -83,22 +83,33 @@ def _uniform(rng: np.random.Generator, name: str, distribution: BaseDistribution
 
 
 class GridPlan(Plan):
-    """The points of a grid, families in turn, each in the order of nested loops.
+    """The points of a grid, one after the other.
 
-    Of a grid with more points than ``n_trials``, a random part: the first ones would leave
-    the outermost parameter at its first value.
+    Parameters
+    ----------
+    size : int
+    points : iterable of points
     """
 
-    def __init__(self, space: Space, seed: int, n_trials: int | None) -> None:
+    def __init__(self, size: int, points: Iterable[Point]) -> None:
+        self.size, self._rest = size, iter(points)
+        self._next: Point | None = next(self._rest, None)
+
+    @classmethod
+    def of(cls, space: Space, seed: int, n_trials: int | None) -> GridPlan:
+        """Of a space: families in turn, each in the order of nested loops.
+
+        Of a grid with more points than ``n_trials``, a random part: the first ones would
+        leave the outermost parameter at its first value.
+        """
         grids = space.grids(n_trials or GRID_POINTS)
         fits = n_trials is None or sum(map(len, grids)) <= n_trials
         share = max(1, (n_trials or 0) // len(grids))
         orders = [_order(len(g), len(g) if fits else share, seed) for g in grids]
         walks = (map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True))
-        self.size = sum(map(len, orders))
         turns = zip_longest(*walks) if space.in_turn else ([*walk] for walk in walks)
-        self._rest = (point for turn in turns for point in turn if point is not None)
-        self._next: Point | None = next(self._rest, None)
+        points = (point for turn in turns for point in turn if point is not None)
+        return cls(sum(map(len, orders)), points)
 
     def point(self, number: int, taken: Taken) -> Point | None:
         del number  # the first that is left, so that a wider grid is walked from its start
@@ -108,6 +119,23 @@ class GridPlan(Plan):
 
     def __str__(self) -> str:
         return f"{self.size} points of the grid"
+
+
+def _listed(sampler: GridSampler, space: Space, seed: int, n_trials: int | None) -> Plan:
+    """What a user's own grid lists, in the order in which Optuna would walk it."""
+    del seed, n_trials
+    drawn = dict(space.chooser)
+    for family in space.families:
+        drawn |= family.distributions
+    fixed = {name: at(one, 0.0) for name, one in drawn.items() if one.single()}
+    names, points = sampler._param_names, sampler._all_grids
+    if missing := sorted(drawn.keys() - fixed.keys() - {*names}):
+        raise InputError(
+            f"The GridSampler must list values for every parameter of the space; {missing} "
+            'are missing. List them, or take sampler="grid", which makes its own grid.'
+        )
+    made = (fixed | dict(zip(names, point, strict=True)) for point in points)
+    return GridPlan(len(points), made)
 
 
 def _order(length: int, most: int, seed: int) -> Sequence[int]:
@@ -142,7 +170,7 @@ def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
 def _draws(space: Space, seed: int, n_trials: int | None) -> Plan:
     """Random draws; where they would take in the whole space, that in its order."""
     if n_trials is not None and space.size is not None and n_trials >= space.size:
-        return GridPlan(space, seed, n_trials)
+        return GridPlan.of(space, seed, n_trials)
     return RandomPlan(space, seed)
 
 
@@ -162,7 +190,7 @@ SAMPLERS: dict[str, Sampler] = {
     sampler.name: sampler
     for sampler in (
         Sampler("random", _draws),
-        Sampler("grid", GridPlan),
+        Sampler("grid", GridPlan.of),
         Sampler("tpe", _random_plan, _tpe),
     )
 }
@@ -179,6 +207,8 @@ def sampler_of(sampler: str | BaseSampler) -> Sampler:
     InputError
         No sampler has that name.
     """
+    if isinstance(sampler, GridSampler):
+        return Sampler(type(sampler).__name__, partial(_listed, sampler))
     if isinstance(sampler, BaseSampler):
         # A copy, since it learns and draws: the same search again must begin as this one.
         return Sampler(
