@@ -13,8 +13,8 @@ from mlopt.plan import format_bytes
 from mlopt.readers.blocks import NUMBER, TEXT, read_blocks, read_matrices
 from mlopt.readers.files import NotAlikeError
 from mlopt.scoring.files import Job, size_of
-from mlopt.sweep.loading import as_features
-from mlopt.sweep.predict import first_step, read_rows
+from mlopt.sweep.learned import first_step
+from mlopt.sweep.predict import read_rows, rows_for
 from mlopt.sweep.tabular import ReadColumns
 
 _READING = open_in_forks(threading.Lock())
@@ -65,7 +65,7 @@ def blocks_of(
         start = 0
         try:
             for X in _in_turn(_read(job, model, block_bytes)):
-                yield Block(job, as_features(X), start)
+                yield Block(job, rows_for(model, X), start)
                 start += X.shape[0]
             return
         except NotAlikeError as error:

@@ -21,6 +21,7 @@ from mlopt.errors import InputError
 from mlopt.readers.delimited import read_given
 from mlopt.serving.model import ServedModel
 from mlopt.sweep.formulas import csv_of
+from mlopt.sweep.learned import as_learned
 from mlopt.sweep.tabular import check_columns
 
 JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"
@@ -94,10 +95,13 @@ def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
 def frame_of(parts: Sequence[Rows], model: ServedModel) -> pd.DataFrame:
     """Rows of several requests of the same kinds as one data frame."""
     columns: dict[str, Any] = {}
-    for name, kind in zip(model.names, parts[0].kinds, strict=True):
+    for column, kind in zip(model.columns, parts[0].kinds, strict=True):
+        name = column.name
         values = parts[0].columns[name]
         if len(parts) > 1:
             values = [value for rows in parts for value in rows.columns[name]]
+        if column.kind == "value":  # its steps are given what files would give them
+            values = as_learned(pd.Series(values, name=name), column.learned)
         columns[name] = np.asarray(values, dtype=float) if kind == "number" else values
     return pd.DataFrame(columns)
 

@@ -41,6 +41,8 @@ TRUSTED = frozenset(
         "mlopt.sweep.tabular.ToFloat32",
         "mlopt.topics.documents.Documents",
         "numpy.dtype",
+        # A pattern and types to choose columns by; they are chosen in a fit alone.
+        "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.model_selection._split.KFold",
