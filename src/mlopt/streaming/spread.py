@@ -161,7 +161,7 @@ class Spread(Running):
                     raise StreamClosedError("The stream is closed.") from None
                 if lost == LOST:
                     raise ClusterError(
-                        f"{LOST} workers were lost with the same partition of a request, one "
+                        f"{LOST} workers were lost with the same part of a request, one "
                         "after another: see whether a stage ends its process, or needs "
                         "more memory than a worker has."
                     ) from error
