@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -87,9 +88,28 @@ def test_rows_that_a_model_refuses_are_no_traceback(model: Path, tmp_path: Path)
         predict_file(model, str(tmp_path / "rows.csv"))
 
 
-def test_a_table_is_no_list_of_documents(tmp_path: Path) -> None:
+def test_documents_are_read_in_blocks_that_give_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorer, "BLOCK", 1000)
+    texts = [f"{'good' if n % 3 else 'bad'} film number {n}" for n in range(200)]
+    words = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    words.fit(texts, [n % 3 > 0 for n in range(200)])
+    lines = [json.dumps({"text": text, "id": n}) for n, text in enumerate(texts)]
+    for name, content in (("a.jsonl", lines), ("b.jsonl", [*lines, '{"id": 3}'])):
+        (tmp_path / name).write_text("\n".join(content))
+    done = mlopt.predict(words, tmp_path / "a.jsonl", output=tmp_path / "out", proba=True)
+    found = pd.read_csv(next(iter(done.rows)))
+    np.testing.assert_allclose(found.iloc[:, 1:], words.predict_proba(texts))
+    assert list(found["prediction"]) == list(words.predict(texts))
+    done = mlopt.predict(words, tmp_path / "b.jsonl", output=tmp_path / "out")
+    assert "Line 201 of" in next(iter(done.failed.values()))
+
+
+@pytest.mark.parametrize("proba", [False, True])
+def test_a_table_is_no_list_of_documents(proba: bool, tmp_path: Path) -> None:
     texts = make_pipeline(TfidfVectorizer(), LogisticRegression())
     skops.io.dump(texts.fit(["good fun", "bad"], [1, 0]), tmp_path / "model.skops")
     (tmp_path / "rows.csv").write_text("good,bad\nfun,1\nfun,2\nbad,3\n")
     with pytest.raises(InputError, match="a row for each of 3, but gave 2"):
-        predict_file(tmp_path / "model.skops", str(tmp_path / "rows.csv"))
+        predict_file(tmp_path / "model.skops", str(tmp_path / "rows.csv"), proba=proba)

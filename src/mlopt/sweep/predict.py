@@ -123,15 +123,16 @@ def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:
             "`proba` needs a model that gives probabilities; this one does not. "
             "Leave it out."
         )
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if proba and type(model) is Pipeline and len(model.steps) > 1:
         # What both have in common is done once.
         X, model = model[:-1].transform(X), model.steps[-1][1]
     if not hasattr(model, "predict"):
-        return _transformed(model, X)
+        return _as_many(_transformed(model, X), rows)
     columns = _by_output("prediction", np.asarray(model.predict(X)))
     if proba:
         columns |= _probabilities(model, X)
-    return _as_many(pd.DataFrame(columns), X)
+    return _as_many(pd.DataFrame(columns), rows)
 
 
 def _by_output(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
@@ -159,9 +160,8 @@ def _probabilities(model: Any, X: Any) -> dict[str, np.ndarray]:
     return dict(zip(names, shares.T, strict=True))
 
 
-def _as_many(predicted: pd.DataFrame, X: Any) -> pd.DataFrame:
-    """What must have a row for each of ``X``."""
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+def _as_many(predicted: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """What must have so many rows: a model of texts takes a table as a list of names."""
     if len(predicted) != rows:
         raise InputError(
             f"The model must give a row for each of {rows}, but gave {len(predicted)}. If "
@@ -182,4 +182,4 @@ def _transformed(model: Any, X: Any) -> pd.DataFrame:
             "Python, with `mlopt.load`."
         )
     names = [*model.get_feature_names_out()]
-    return _as_many(pd.DataFrame(np.asarray(found), columns=names), X)
+    return pd.DataFrame(np.asarray(found), columns=names)
