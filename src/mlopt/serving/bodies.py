@@ -28,7 +28,10 @@ JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"
 ARROW = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 
-MOMENTS = {datetime.datetime, datetime.date, datetime.timedelta, pd.Timestamp, pd.Timedelta}
+MOMENTS = {
+    datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+    pd.Timestamp, pd.Timedelta,
+}  # fmt: skip
 READ = frozenset({int, float, str, bool, type(None), *MOMENTS})
 """Types of cells; Arrow has the moments."""
 EXACT = 1 << 53
@@ -168,7 +171,14 @@ def _of_arrow(content: bytes, model: ServedModel) -> Columns:
     check_columns(model.names, names)
     if len(set(names)) < len(names):
         raise InputError("Each column must have a name of its own.")
-    return {name: table.column(name).to_pylist() for name in model.names}
+    return {name: _values(table.column(name)) for name in model.names}
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Cells as JSON would have them: a decimal, as databases sum to, is a number."""
+    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
+        column = column.cast(pa.float64())
+    return list(column.to_pylist())
 
 
 READERS: Mapping[str, Callable[[bytes, ServedModel], Columns]] = {
