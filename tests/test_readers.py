@@ -223,6 +223,13 @@ def test_libsvm_is_sparse_and_can_be_widened(write: Callable[..., str]) -> None:
         read_table(path, target="income")
 
 
+def test_queries_of_libsvm_are_left_out(write: Callable[..., str]) -> None:
+    rows = write(b"2 qid:1 1:0.5 3:2\n0 qid:1 2:1 # a remark\n1 qid:2 1:4\n", "ranked")
+    table = read_table(rows)
+    assert table.X.toarray().tolist() == [[0.5, 0, 2], [0, 1, 0], [4, 0, 0]]
+    assert list(table.y) == [2, 0, 1]
+
+
 def npz(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -290,7 +297,8 @@ BROKEN = [
     (PARQUET[:-50], "as Parquet: .*[^.]\\. If .*copy it again"),
     (b"PAR1", "as Parquet: "),
     (b"\x00\x01\x02\x03 junk", "binary"),
-    ('{"a": 1}\n{"a": 2}\n', "JSON"),
+    ('{"a": 1}\n{"a": 2}\n', r"JSON.*read_json\(path, lines=True\)"),
+    ('[{"a": 1}]\n', r"JSON.*read_json\(path\)"),
     ("<html></html>", "JSON or XML"),
     (npz(X=np.array([[object()]], dtype=object)), "pickled objects"),
     (npz(a=IMAGES, b=IMAGES), "one named `X`"),

@@ -87,6 +87,11 @@ BAD: list[tuple[int, dict[str, Any], str]] = [
     (413, {"content": [ROW] * 1000}, "at most 50,000 bytes"),
     (415, {"content": [ROW], "media": "text/html"}, "must be one of application/json"),
     (415, {"content": [ROW], "media": ""}, "must be one of application/json"),
+    (
+        415,
+        {"content": [ROW], "headers": {"content-encoding": "gzip"}},
+        "must come unpacked",
+    ),
     (422, {"content": [{**ROW, "city": "rome"}, {}]}, "'age' is missing and 5 more"),
 ]
 

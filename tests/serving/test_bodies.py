@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,21 @@ def test_every_type_of_body_says_the_same(model: ServedModel) -> None:
     given = json.loads(columns)
     lists = {n: [row[k] for row in given["data"]] for k, n in enumerate(given["columns"])}
     pd.testing.assert_frame_equal(read(model, json.dumps(lists)), expected)
+
+
+def test_cells_of_arrow_are_what_they_are_in_files(model: ServedModel) -> None:
+    frame = people(3)
+    columns = {name: pa.array(frame[name]) for name in frame}
+    columns["wage"] = pa.array([Decimal("20.50"), None, Decimal("3.25")])
+    columns["age"] = pa.array(np.array([41, 42, 43], np.float16))
+    columns["city"] = pa.array([datetime.time(1, 30), None, datetime.time(2)])
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    found = read(model, bytes(sink.getvalue()), ARROW)
+    assert found["wage"].fillna(-1).tolist() == [20.5, -1, 3.25]
+    assert found["age"].tolist() == [41, 42, 43]
+    assert found["city"].fillna("").tolist() == ["01:30:00", "", "02:00:00"]
 
 
 def test_numbers_in_a_text_are_read_as_the_model_learned_to(model: ServedModel) -> None:

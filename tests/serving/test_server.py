@@ -152,6 +152,8 @@ def refused(*arguments: str | Path) -> int:
     [
         (("none.skops",), "none.skops cannot be read"),
         (("--host", "0.0.0.0"), "must have a token"),
+        (("--port", "70000"), "--port must be 0, for any that is free, to 65535"),
+        (("--port", "-1"), "--port must be"),
         (("--deadline", "0"), "--deadline must be seconds above 0"),
         (("--body", "much"), '--body must be bytes, as in "8MiB"'),
     ],

@@ -25,11 +25,12 @@ from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.errors import (
     DeadlineError,
     InputError,
+    MemberLostError,
     StageError,
     StreamClosedError,
     TooLargeError,
 )
-from mlopt.streaming import phases, places
+from mlopt.streaming import phases, places, spread
 from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.phases import border, in_one_place, least_partition, partition_of, unit
 from mlopt.streaming.spread import Spread
@@ -321,6 +322,23 @@ def test_members_that_are_lost_and_that_join_late_change_nothing() -> None:
             gate.set()
             losing.join()
             assert [answer.result(20) for answer in answers] == [[-n for n in range(6)]] * 5
+
+
+def test_feeds_that_lose_every_worker_fail_their_request_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def lost(mesh: Any, member: str, *_: Any) -> Any:
+        asked.append(member)
+        raise MemberLostError(f"{member} was lost before it answered.")
+
+    monkeypatch.setattr(spread, "through", lost)
+    with MeshHere(spread.LOST) as here, Stream(client=here, partition=2).map(abs) as one:
+        (error,) = one.run([[1, 2]], errors="give")
+        assert isinstance(error, StageError)
+        assert "3 workers were lost with the same part" in str(error)
+        assert len({*asked}) == len(asked) == spread.LOST
 
 
 def test_a_stream_without_members_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -371,7 +371,7 @@ def stuttering(feed: int) -> Iterator[int]:
         (lambda: ANY().map(abs).run([[1]], errors="hide"), "'raise' or 'give'"),
         (
             lambda: list(Stream(open=4, feeds=5).map(abs).aggregate(3).map(sum).run([[1]])),
-            "need 12 credits for feeds, got 5",
+            r"need 12 credits for feeds, got 5: let fewer be open \(`open=`\), give more",
         ),
     ],
 )

@@ -54,6 +54,8 @@ class Apart:
     *args : any
     calls : int, default=1
         Calls that it answers at once, in a thread each.
+    given_up : callable
+        Looked at while the object is made; true ends the process.
 
     Raises
     ------
@@ -70,7 +72,13 @@ class Apart:
     (1, True)
     """
 
-    def __init__(self, make: Callable[..., Any], *args: Any, calls: int = 1) -> None:
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        *args: Any,
+        calls: int = 1,
+        given_up: Callable[[], bool] = _no,
+    ) -> None:
         said = _packed((make, *args))
         pairs = [socket.socketpair() for _ in range(calls)]
         self._lines = [Connection(here.detach()) for here, _ in pairs]
@@ -90,7 +98,7 @@ class Apart:
                 there.close()
         _started.add(self)
         try:
-            self._answered(self._lines[0], said, _no)
+            self._answered(self._lines[0], said, given_up)
         except BaseException:
             self.close()
             raise

@@ -16,6 +16,10 @@ from mlopt.cluster.limits import inside_task
 from mlopt.errors import MemberLostError
 from mlopt.resources.probe import memory_limit
 
+ENDS = 2.0
+"""Seconds in which a process that still starts should be gone: many of the looks at
+whether it is wanted (`apart.LOOK`), few enough for who waits at the end."""
+
 
 def most_processes(cores: int) -> int:
     """How many there may be: of all cores, and of no more than half of the memory, with
@@ -57,6 +61,7 @@ class Hands:
         self._calls, self._lost = calls, lost
         self._free: queue.SimpleQueue[Apart | None] = queue.SimpleQueue()
         self._all: set[Apart] = set()
+        self._starting: list[threading.Thread] = []
         self._changing = threading.Lock()
         self._closed = False
         self._ready = 0
@@ -69,7 +74,9 @@ class Hands:
         self._began = _surroundings()
         for number in range(self.processes):
             name = f"mlopt-hand-{number}"
-            threading.Thread(target=self._come, name=name, daemon=True).start()
+            coming = threading.Thread(target=self._come, name=name, daemon=True)
+            self._starting.append(coming)
+            coming.start()
 
     @property
     def there(self) -> bool:
@@ -120,11 +127,13 @@ class Hands:
             hands, self._all = list(self._all), set()
         for hand in hands:
             hand.close()
+        for coming in self._starting:  # which import for seconds, and see it soon
+            coming.join(ENDS)
         self._free.put(None)  # for who still waits
 
     def _come(self) -> None:
         try:
-            hand = Apart(*self._made, calls=self._calls)
+            hand = Apart(*self._made, calls=self._calls, given_up=lambda: self._closed)
         except Exception as error:  # what cannot be started or pickled: work goes on here
             self.failed = error
             self._free.put(None)

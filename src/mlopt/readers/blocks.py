@@ -17,7 +17,7 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm, members
 from mlopt.readers.binary import as_of_text, group_bytes, unreadable
-from mlopt.readers.documents import records
+from mlopt.readers.documents import records, texts_of
 from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
@@ -110,6 +110,25 @@ def read_matrices(
     if columns is None:
         raise NotAlikeError(f"how many columns `{path}` has, only all of its rows tell")
     return libsvm.blocks(file, columns, block_bytes)
+
+
+def read_documents(path: str | Path, block_bytes: int) -> Iterator[list[str]]:
+    """Consecutive documents of JSON lines, which together are those of `read_jsonl`.
+
+    Raises
+    ------
+    InputError
+        As of `read_jsonl`.
+    """
+    file = File.at(str(path))
+    rows, start = _rows_of(file, block_bytes), 0
+    with file.streamed() as stream:
+        found = texts_of(file.path, stream)
+        while block := list(islice(found, rows)):
+            start += len(block)
+            yield block
+    if not start:
+        raise InputError(f"`{path}` must hold a line of JSON at least.")
 
 
 def is_json_lines(file: File) -> bool:

@@ -85,6 +85,17 @@ def records(path: str, stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str,
         yield number, record
 
 
+def texts_of(path: str, stream: Iterable[bytes], text: str = "text") -> Iterator[str]:
+    """The documents of JSON lines.
+
+    Raises
+    ------
+    InputError
+        A line without one.
+    """
+    return (document for document, _ in _labelled(path, stream, text, None))
+
+
 def _labelled(
     path: str, stream: Any, text: str, label: str | None
 ) -> Iterator[tuple[str, Any]]:

@@ -157,9 +157,10 @@ def _lines(file: File) -> list[str]:
         )
     text = file.head.decode(encoding, errors="replace")
     if text.lstrip().startswith(("{", "[{", "<")):
+        by_line = ", lines=True" * text.lstrip().startswith("{")
         raise InputError(
             f"`{file.path}` looks like JSON or XML: convert it to CSV or Parquet, for "
-            "example with `pandas.read_json(path, lines=True).to_parquet(...)`."
+            f"example with `pandas.read_json(path{by_line}).to_parquet(...)`."
         )
     lines = text.splitlines()
     if not file.whole and len(lines) < 2:

@@ -1,4 +1,7 @@
-"""LIBSVM's sparse text: ``label index:value index:value ...``."""
+"""LIBSVM's sparse text: ``label index:value index:value ...``.
+
+A query behind the label (``qid:3``) is left out, as by scikit-learn's reader.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from mlopt.errors import InputError
 from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.table import Table
 
-_LINE = re.compile(rb"\s*[-+.\deE]+(\s+\d+:[-+.\deEnaif]+)*\s*(#.*)?")
+_LINE = re.compile(rb"\s*[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deEnaif]+)*\s*(#.*)?")
 NAME = "label"
 
 

@@ -10,11 +10,18 @@ from typing import Any
 from mlopt.errors import TooLargeError
 from mlopt.locking import open_in_forks
 from mlopt.plan import format_bytes
-from mlopt.readers.blocks import NUMBER, TEXT, read_blocks, read_matrices
-from mlopt.readers.files import NotAlikeError
+from mlopt.readers.blocks import (
+    NUMBER,
+    TEXT,
+    is_json_lines,
+    read_blocks,
+    read_documents,
+    read_matrices,
+)
+from mlopt.readers.files import File, NotAlikeError
 from mlopt.scoring.files import Job, size_of
-from mlopt.sweep.loading import as_features
-from mlopt.sweep.predict import first_step, read_rows
+from mlopt.sweep.learned import first_step, names_of
+from mlopt.sweep.predict import read_rows, rows_for
 from mlopt.sweep.tabular import ReadColumns
 
 _READING = open_in_forks(threading.Lock())
@@ -65,8 +72,9 @@ def blocks_of(
         start = 0
         try:
             for X in _in_turn(_read(job, model, block_bytes)):
-                yield Block(job, as_features(X), start)
-                start += X.shape[0]
+                texts = isinstance(X, list)
+                yield Block(job, X if texts else rows_for(model, X), start)
+                start += len(X) if texts else X.shape[0]
             return
         except NotAlikeError as error:
             if start:
@@ -83,6 +91,8 @@ def blocks_of(
 
 
 def _read(job: Job, model: Any, block_bytes: int) -> Iterator[Any]:
+    if names_of(model) is None and is_json_lines(File.at(str(job.source))):
+        return read_documents(job.source, block_bytes)
     width = getattr(first_step(model), "n_features_in_", None)
     columns = None if width is None else int(width)
     found = read_matrices(job.source, block_bytes, columns=columns)

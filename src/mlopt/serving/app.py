@@ -237,6 +237,12 @@ class Predict:
             raise Refused(
                 415, f"`content-type` must be one of {', '.join(READERS)}; got {reads!r}."
             )
+        packing = headers.get(b"content-encoding", b"identity").decode("latin-1")
+        if packing.lower() != "identity":
+            raise Refused(
+                415,
+                f"A body must come unpacked, without `content-encoding`: got {packing!r}.",
+            )
         answering = service.answering
         model = answering.model
         if options.proba and not model.has_probabilities:

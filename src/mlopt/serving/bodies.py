@@ -21,13 +21,17 @@ from mlopt.errors import InputError
 from mlopt.readers.delimited import read_given
 from mlopt.serving.model import ServedModel
 from mlopt.sweep.formulas import csv_of
+from mlopt.sweep.learned import as_learned
 from mlopt.sweep.tabular import check_columns
 
 JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"
 ARROW = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 
-MOMENTS = {datetime.datetime, datetime.date, datetime.timedelta, pd.Timestamp, pd.Timedelta}
+MOMENTS = {
+    datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+    pd.Timestamp, pd.Timedelta,
+}  # fmt: skip
 READ = frozenset({int, float, str, bool, type(None), *MOMENTS})
 """Types of cells; Arrow has the moments."""
 EXACT = 1 << 53
@@ -94,10 +98,13 @@ def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
 def frame_of(parts: Sequence[Rows], model: ServedModel) -> pd.DataFrame:
     """Rows of several requests of the same kinds as one data frame."""
     columns: dict[str, Any] = {}
-    for name, kind in zip(model.names, parts[0].kinds, strict=True):
+    for column, kind in zip(model.columns, parts[0].kinds, strict=True):
+        name = column.name
         values = parts[0].columns[name]
         if len(parts) > 1:
             values = [value for rows in parts for value in rows.columns[name]]
+        if column.kind == "value":  # its steps are given what files would give them
+            values = as_learned(pd.Series(values, name=name), column.learned)
         columns[name] = np.asarray(values, dtype=float) if kind == "number" else values
     return pd.DataFrame(columns)
 
@@ -164,7 +171,14 @@ def _of_arrow(content: bytes, model: ServedModel) -> Columns:
     check_columns(model.names, names)
     if len(set(names)) < len(names):
         raise InputError("Each column must have a name of its own.")
-    return {name: table.column(name).to_pylist() for name in model.names}
+    return {name: _values(table.column(name)) for name in model.names}
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Cells as JSON would have them: a decimal, as databases sum to, is a number."""
+    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
+        column = column.cast(pa.float64())
+    return list(column.to_pylist())
 
 
 READERS: Mapping[str, Callable[[bytes, ServedModel], Columns]] = {

@@ -6,21 +6,21 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
-from sklearn.compose import ColumnTransformer
+from sklearn.base import is_classifier, is_clusterer
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import InputError
+from mlopt.sweep.learned import Learned, first_step, learned, names_of
 from mlopt.sweep.models import load, model_file
 from mlopt.sweep.outputs import RESULT, plain
-from mlopt.sweep.predict import first_step, predictions
+from mlopt.sweep.predict import predictions
 from mlopt.sweep.tabular import ReadColumns
 
 Kind = Literal["number", "category", "date", "value"]
@@ -53,12 +53,15 @@ class Column:
         Of a category: those of the training rows, at most `SHOWN`.
     example : number or str or None
         A value that the model can read.
+    learned : Learned
+        What its steps know of it.
     """
 
     name: str
     kind: Kind
     values: tuple[Any, ...] = ()
     example: Any = None
+    learned: Learned = field(default_factory=Learned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +115,14 @@ def load_served(path: Path) -> ServedModel:
     file = model_file(path)
     stamp = stamp_of(path)
     estimator = load(file)
-    first = first_step(estimator)
-    names = getattr(first, "feature_names_in_", None)
+    first, names = first_step(estimator), names_of(estimator)
     if names is None:
         raise InputError(
             f"{file} must know the names of its columns to be served; this model was "
             "trained on a matrix without any. Train it on a table."
         )
     reads = first if isinstance(first, ReadColumns) else None
-    columns = tuple(_columns(list(map(str, names)), reads, estimator))
+    columns = tuple(_columns(names, reads, estimator))
     token = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     card = {"file": file.name, "model": token, **_card(estimator), **_results(file)}
     proba = hasattr(estimator, "predict_proba")
@@ -145,50 +147,44 @@ def stamp_of(path: Path) -> tuple[int, ...]:
 def _columns(
     names: Sequence[str], reads: ReadColumns | None, estimator: Any
 ) -> Iterator[Column]:
-    known = dict(_known(estimator))
+    known = learned(estimator)
     dates = {} if reads is None else reads.dates or {}
     for name in names:
-        values, example = known.get(name, ((), None))
+        found = known.get(name, Learned())
+        example = found.example
         kind: Kind = "value"
         if reads is not None:
             kind = "number" if name in reads.numbers else "category"
             kind = "date" if name in dates else kind
         if example is None:
             example = {"category": "", "date": "1970-01-01"}.get(kind, 0.0)
-        yield Column(name, kind, values[:SHOWN], example)
-
-
-def _known(estimator: Any) -> Iterator[tuple[str, tuple[tuple[Any, ...], Any]]]:
-    """What fitted encoders and imputers know of columns: values, and one to show."""
-    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
-    parts = [part for step in steps if isinstance(step, ColumnTransformer)
-             for part in step.transformers_]  # fmt: skip
-    for _, fitted, columns in parts:
-        inner = fitted.steps[0][1] if isinstance(fitted, Pipeline) else fitted
-        names = [columns] if isinstance(columns, str) else list(columns)
-        for place, name in enumerate(names):
-            categories = getattr(inner, "categories_", None)
-            middle = getattr(inner, "statistics_", getattr(inner, "mean_", None))
-            if categories is not None:
-                values = tuple(plain(value) for value in categories[place])
-                texts = [value for value in values if value == value and value is not None]
-                yield str(name), (tuple(texts), texts[0] if texts else None)
-            elif middle is not None and np.isfinite(float(middle[place])):
-                yield str(name), ((), float(middle[place]))
+        values = tuple(map(plain, found.values[:SHOWN]))
+        yield Column(name, kind, values, plain(example), found)
 
 
 def _card(estimator: Any) -> dict[str, Any]:
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("model", estimator)]
     last = steps[-1][1]
     card: dict[str, Any] = {
-        "task": "classification" if is_classifier(estimator) else "regression",
+        "task": _task(estimator),
         "steps": [f"{name}: {type(step).__name__}" for name, step in steps],
         "parameters": {k: plain(v) for k, v in last.get_params(deep=False).items()},
         "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if is_classifier(estimator):
-        card["classes"] = [plain(label) for label in estimator.classes_]
+        card["classes"] = [
+            [*map(plain, labels)] if isinstance(labels, np.ndarray) else plain(labels)
+            for labels in estimator.classes_  # of several outputs those of each
+        ]
     return card
+
+
+def _task(estimator: Any) -> str:
+    if is_classifier(estimator):
+        return "classification"
+    if is_clusterer(estimator):
+        return "clustering"
+    return "regression" if hasattr(estimator, "predict") else "transformation"
 
 
 def _results(file: Path) -> dict[str, Any]:

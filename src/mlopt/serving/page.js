@@ -68,9 +68,11 @@ async function predict(event) {
   const said = await answer.json();
   out.replaceChildren();
   if (!answer.ok) { put("p", said.error, out, "error"); return; }
-  put("b", said.prediction[0], out);
+  const given = Object.entries(said).filter(([n, v]) => Array.isArray(v) && n != "remarks");
+  for (const [name, [value]] of given.filter(([n]) => !n.startsWith("probability_")))
+    put("b", name == "prediction" ? value : `${name}: ${value}`, put("div", undefined, out));
   put("p", `in ${short((performance.now() - begin) / 1000)}, by model ${said.model}`, out, "note");
-  for (const [name, [share]] of Object.entries(said).filter(([n]) => n.startsWith("probability_"))) {
+  for (const [name, [share]] of given.filter(([n]) => n.startsWith("probability_"))) {
     const bar = put("div", undefined, out, "share");
     put("span", name.slice(12), bar);
     put("i", undefined, put("div", undefined, bar)).style.width = `${100 * share}%`;

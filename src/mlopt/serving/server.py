@@ -40,6 +40,8 @@ TURN = 0.0005
 after each system call: with Python's 5 ms, ten refusals while a call runs take 50 ms.
 """
 
+LAST_PORT = (1 << 16) - 1
+"""A port of TCP has 16 bits."""
 BACKLOG = 2048
 """Connections that may wait to be accepted, as Uvicorn has it."""
 
@@ -59,7 +61,7 @@ class Where:
     Raises
     ------
     ConfigError
-        A host that is not this machine's alone, and no token.
+        No port, or a host that is not this machine's alone, and no token.
     """
 
     host: str = "127.0.0.1"
@@ -67,6 +69,10 @@ class Where:
     token: str = ""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= LAST_PORT:  # the resolver takes it modulo that
+            raise ConfigError(
+                f"--port must be 0, for any that is free, to {LAST_PORT}; got {self.port}."
+            )
         if not self.token and not _is_loopback(self.host):
             raise ConfigError(
                 f"A service on {self.host} is open to other machines and must have a "

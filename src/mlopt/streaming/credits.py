@@ -81,8 +81,8 @@ class Allowance:
         if feeds is not None and feeds < batches * least:
             raise InputError(
                 f"{batches} open requests with at least {least} feeds under way need "
-                f"{batches * least} credits for feeds, got {feeds}: let fewer be open, "
-                "give more memory, or aggregate fewer feeds."
+                f"{batches * least} credits for feeds, got {feeds}: let fewer be open "
+                "(`open=`), give more `feeds` or `memory`, or aggregate fewer of them."
             )
         self._shared = shared
         self.used: dict[Hashable, int] = {}

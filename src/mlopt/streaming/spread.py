@@ -153,14 +153,18 @@ class Spread(Running):
             began = time.perf_counter()
             try:
                 gone = through(self._mesh, member, first, last, feeds)
-            except MemberLostError:
+            except MemberLostError as error:
                 # What stages do can be done again: they keep nothing.
                 self.places.change(member, False)
                 lost += 1
                 if self._stopped:
                     raise StreamClosedError("The stream is closed.") from None
                 if lost == LOST:
-                    raise
+                    raise ClusterError(
+                        f"{LOST} workers were lost with the same part of a request, one "
+                        "after another: see whether a stage ends its process, or needs "
+                        "more memory than a worker has."
+                    ) from error
             else:
                 self._note(member, first, last, gone, time.perf_counter() - began)
                 return Part(gone.results, getattr(feeds, "whole", False))

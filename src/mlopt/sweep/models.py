@@ -25,6 +25,12 @@ sweep has 30 rounds of boosting for each of 1000 classes. It parses at 3 MB a se
 PARSED = 15
 """Bytes in memory for a byte of it."""
 
+KERNELS = (
+    "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern", "Product",
+    "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
+)  # fmt: skip
+"""Of Gaussian processes: formulas with numbers."""
+
 TRUSTED = frozenset(
     {
         # A partial only holds a function, which must itself be on this list.
@@ -41,7 +47,24 @@ TRUSTED = frozenset(
         "mlopt.sweep.tabular.ToFloat32",
         "mlopt.topics.documents.Documents",
         "numpy.dtype",
+        # Splines, as arrays of a tree: a forged one can crash the process, not run code.
+        "scipy._lib.array_api_compat.numpy._aliases.asarray",
+        "scipy.interpolate._bsplines.BSpline",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        # A pattern and types to choose columns by; they are chosen in a fit alone.
+        "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        # Scores of columns, which a fit alone computes.
+        "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._mutual_info.mutual_info_regression",
+        "sklearn.feature_selection._univariate_selection.chi2",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.feature_selection._univariate_selection.f_regression",
+        "sklearn.feature_selection._univariate_selection.r_regression",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        *(f"sklearn.gaussian_process.kernels.{name}" for name in KERNELS),
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
@@ -49,6 +72,7 @@ TRUSTED = frozenset(
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         # Arrays of nodes: a forged one can crash the process, not run code.
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
         "sklearn.utils.validation.check_array",
     }
 )

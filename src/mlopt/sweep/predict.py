@@ -17,9 +17,10 @@ from mlopt.readers import BUNDLED, read_jsonl, read_table
 from mlopt.readers.blocks import is_json_lines, read_records
 from mlopt.readers.files import File
 from mlopt.sweep.cells import unreadable
+from mlopt.sweep.learned import as_learned, first_step, learned, names_of
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.models import load
-from mlopt.sweep.tabular import ReadColumns
+from mlopt.sweep.tabular import ReadColumns, check_columns
 
 
 def predict_file(
@@ -57,15 +58,15 @@ def predict_file(
         tell(remark)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
-        predicted = predictions(estimator, X, proba=proba)
+        try:
+            predicted = predictions(estimator, X, proba=proba)
+        except (TypeError, ValueError) as error:  # as scikit-learn says it
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"The model refuses the rows of `{data}`: {error}") from error
     for sentence in unreadable_cells(estimator, X):
         tell(sentence)
     return predicted
-
-
-def first_step(estimator: Any) -> Any:
-    """What gets the rows of a file."""
-    return estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def read_rows(estimator: Any, data: str) -> tuple[Any, tuple[str, ...]]:
@@ -74,14 +75,34 @@ def read_rows(estimator: Any, data: str) -> tuple[Any, tuple[str, ...]]:
     JSON lines are the rows of a table where the model reads columns by their names; else
     each line has a document under "text".
     """
-    first = first_step(estimator)
     if not data.startswith(BUNDLED) and is_json_lines(File.at(data)):
-        if isinstance(first, ReadColumns):
-            return read_records(data), ()
-        return read_jsonl(data, label=None)[0], ()
-    width = getattr(first, "n_features_in_", None)
+        if names_of(estimator) is None:
+            return read_jsonl(data, label=None)[0], ()
+        return rows_for(estimator, read_records(data)), ()
+    width = getattr(first_step(estimator), "n_features_in_", None)
     table = read_table(data, columns=None if width is None else int(width))
-    return as_features(table.X), table.remarks
+    return rows_for(estimator, table.X), table.remarks
+
+
+def rows_for(estimator: Any, X: Any) -> Any:
+    """Rows of a file as a model takes them: of a table the columns that it knows by name.
+
+    Raises
+    ------
+    MissingColumnError
+    """
+    X, names = as_features(X), names_of(estimator)
+    if names is None or not isinstance(X, pd.DataFrame):
+        return X
+    check_columns(names, X.columns)
+    if isinstance(first_step(estimator), ReadColumns):  # which takes what it needs
+        return X
+    X = X[[*names]]
+    gaps = [name for name in names if X[name].isna().any()]
+    if gaps:
+        known = learned(estimator)
+        X = X.assign(**{name: as_learned(X[name], known.get(name)) for name in gaps})
+    return X
 
 
 def unreadable_cells(estimator: Any, X: Any) -> list[str]:
@@ -102,17 +123,51 @@ def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:
             "`proba` needs a model that gives probabilities; this one does not. "
             "Leave it out."
         )
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if proba and type(model) is Pipeline and len(model.steps) > 1:
         # What both have in common is done once.
         X, model = model[:-1].transform(X), model.steps[-1][1]
     if not hasattr(model, "predict"):
-        return _transformed(model, X)
-    columns = {"prediction": np.asarray(model.predict(X))}
+        return _as_many(_transformed(model, X), rows)
+    columns = _by_output("prediction", np.asarray(model.predict(X)))
     if proba:
-        shares = np.asarray(model.predict_proba(X))
-        names = [f"probability_{label}" for label in model.classes_]
-        columns |= dict(zip(names, shares.T, strict=True))
-    return pd.DataFrame(columns)
+        columns |= _probabilities(model, X)
+    return _as_many(pd.DataFrame(columns), rows)
+
+
+def _by_output(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
+    """A column; of several outputs one each, numbered from 0 as scikit-learn does."""
+    if found.ndim == 1:
+        return {name: found}
+    if found.shape[1] == 1:
+        return {name: found[:, 0]}
+    return {f"{name}_{k}": column for k, column in enumerate(found.T)}
+
+
+def _probabilities(model: Any, X: Any) -> dict[str, np.ndarray]:
+    """``probability_<class>``; of several outputs ``probability_<output>_<class>``."""
+    shares, classes = model.predict_proba(X), model.classes_
+    if isinstance(shares, list):  # an array of an output each
+        return {
+            f"probability_{k}_{label}": share
+            for k, (labels, found) in enumerate(zip(classes, shares, strict=True))
+            for label, share in zip(labels, np.asarray(found).T, strict=True)
+        }
+    shares = np.asarray(shares)
+    if isinstance(classes, list):  # outputs of yes or no in a chain: that of yes
+        return _by_output("probability", shares)
+    names = [f"probability_{label}" for label in classes]
+    return dict(zip(names, shares.T, strict=True))
+
+
+def _as_many(predicted: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """What must have so many rows: a model of texts takes a table as a list of names."""
+    if len(predicted) != rows:
+        raise InputError(
+            f"The model must give a row for each of {rows}, but gave {len(predicted)}. If "
+            "it was trained on documents, give them as JSON lines, under `text`."
+        )
+    return predicted
 
 
 def _transformed(model: Any, X: Any) -> pd.DataFrame:
@@ -126,4 +181,5 @@ def _transformed(model: Any, X: Any) -> pd.DataFrame:
             f"{type(model).__name__} gives a sparse matrix, which is no table: use it in "
             "Python, with `mlopt.load`."
         )
-    return pd.DataFrame(np.asarray(found), columns=[*model.get_feature_names_out()])
+    names = [*model.get_feature_names_out()]
+    return pd.DataFrame(np.asarray(found), columns=names)
