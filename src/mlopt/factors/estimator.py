@@ -393,11 +393,11 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     def _settings(self, seed: int) -> Settings:
         automatic = "als" if self.implicit else "sgd"
         return Settings(
-            k=self.n_components,
+            k=int(self.n_components),
             rule=self._rule(),
             solver=automatic if self.solver == "auto" else self.solver,
             confidence=self._confidence(),
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             patience=self.n_iter_no_change,
             held_out=self.validation_fraction,
             tol=self.tol,
@@ -406,7 +406,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     def _rule(self) -> Rule:
         biased, cut = self._biased(), bool(self.nonnegative)
-        return Rule(self.alpha, self.learning_rate, self.decay, biased, cut)
+        # Of another type kernels would be compiled anew.
+        alpha, rate, decay = map(float, (self.alpha, self.learning_rate, self.decay))
+        return Rule(alpha, rate, decay, biased, cut)
 
     def _confidence(self) -> float | None:
         return float(self.confidence) if self.implicit else None
