@@ -2,10 +2,11 @@
 
 ::
 
-    INIT -> RUN <-> OPTIMIZE -> FINISHING -> CLEANUP
+    INIT -> RUN <-> OPTIMIZE -> FINISHING ( -> RUN, if more passes are asked for)
 
 There is no proposal but in RUN: not while one is carried out, and no more once a worker has
-finished. The controller knows no clock and no mesh: who drives it tells it the time.
+finished. Cruise's last state, CLEANUP, has nothing to configure: a layout cleans up when it
+is closed. The controller knows no clock and no mesh: who drives it tells it the time.
 
 Cruise (Lee et al., ICDCS 2019), section IV-A2, and its code for times.
 """
@@ -43,7 +44,7 @@ busy: 12 to 24% of those that were looked at (benchmarks/server_emulated.py). Wh
 send in an epoch says it right."""
 
 Kinds = Mapping[str, Kind]
-State = Literal["INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"]
+State = Literal["INIT", "RUN", "OPTIMIZE", "FINISHING"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Controller:
     ----------
     metrics : Metrics
         To be told what members report.
-    state : {"INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"}
+    state : {"INIT", "RUN", "OPTIMIZE", "FINISHING"}
     configuration : Configuration
     history : list of Proposal
         Those that were carried out.
@@ -145,7 +146,7 @@ class Controller:
         self._next = -math.inf
 
     def start(self) -> None:
-        """All members are ready: the first epoch begins."""
+        """All members are ready: an epoch begins."""
         self.state = "RUN"
 
     def joined(self, member: str, cores: int = 1) -> None:
@@ -304,10 +305,6 @@ class Controller:
     def finish(self) -> None:
         """A worker has finished: nothing is changed any more."""
         self.state = "FINISHING"
-
-    def clean(self) -> None:
-        """All have finished."""
-        self.state = "CLEANUP"
 
     def plan(self) -> Plan:
         """Each configuration a line: an epoch predicted, measured, and what it replaced."""

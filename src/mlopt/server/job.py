@@ -101,7 +101,8 @@ class Job:
         How many members. Default: three tenths of them.
     policy : Policy, optional
         For "servers": change who works and who serves while they run, where what was
-        measured says that it gains. Without, who is done takes strata of others.
+        measured says that it gains, until a worker is done. Then, or without, who is done
+        takes strata of others.
     observer : callable, optional
         Told of each change.
     where : Client, Executor or Mesh, optional
