@@ -17,12 +17,14 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal
 
 import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.events import Observer, Reconfigured, ignore
+from mlopt.parameters import check_count, check_positive
 from mlopt.plan import Alternative, Choice, Plan, format_seconds
 from mlopt.server.autoconfig import Configuration, best, check_enough, predicted
 from mlopt.server.metrics import Metrics
@@ -62,6 +64,11 @@ class Policy:
         Seconds between two attempts, and after a change until the next: Cruise's.
     least_servers : int, default=1
         That the model needs for its memory.
+
+    Raises
+    ------
+    InputError
+        When one of them is out of range.
     """
 
     threshold: float = 0.05
@@ -70,8 +77,11 @@ class Policy:
     least_servers: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold < 1:
+        if not (isinstance(self.threshold, Real) and 0 <= self.threshold < 1):
             raise InputError(f"`threshold` must be in [0, 1), got {self.threshold!r}.")
+        check_positive("interval", self.interval, zero=True, infinite=True)
+        check_positive("settle", self.settle, zero=True, infinite=True)
+        check_count("least_servers", self.least_servers)
 
 
 @dataclass(frozen=True)
