@@ -299,7 +299,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             When a user is not known, or there are not so many items.
         """
         check_is_fitted(self)
-        if not isinstance(n_items, Integral) or not 1 <= n_items <= len(self.items_):
+        whole = isinstance(n_items, Integral) and not isinstance(n_items, bool)
+        if not whole or not 1 <= n_items <= len(self.items_):
             raise InputError(
                 f"`n_items` must be one of 1 ... {len(self.items_)}, the number of items; "
                 f"got {n_items!r}."
