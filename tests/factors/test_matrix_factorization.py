@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,6 +110,20 @@ def test_a_matrix_rows_and_frames_are_the_same_ratings(solver: str) -> None:
         np.testing.assert_array_equal(other.predict(given[0]), whole.predict(X))
     assert whole.mean_ == pytest.approx(r.mean(), rel=1e-6)
     assert clone(model).fit(frame).feature_names_in_.tolist() == ["user", "item", "stars"]
+
+
+@pytest.mark.parametrize("columns", [40, 25])
+def test_sparse_blocks_of_dask_are_the_matrix_that_they_make(columns: int) -> None:
+    X = drawn()
+    blocks = da.from_array(X.toarray(), chunks=(25, columns)).map_blocks(sp.csr_array)
+    model = MatrixFactorization(2, random_state=0).fit(X)
+    found = clone(model).fit(blocks)
+    assert found.n_features_in_ == 40
+    np.testing.assert_array_equal(found.user_factors_, model.user_factors_)
+    np.testing.assert_array_equal(found.predict(blocks), model.predict(X))
+    np.testing.assert_array_equal(found.transform(blocks), model.transform(X))
+    np.testing.assert_array_equal(found.recommend(blocks, 3), model.recommend(X, 3))
+    assert found.score(blocks) == model.score(X)
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")

@@ -40,6 +40,7 @@ from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
 from mlopt.parameters import seed_of
 from mlopt.rows.frames import frame_names, is_frame
+from mlopt.rows.source import collected
 from mlopt.server.layouts.places import Places
 
 Array = NDArray[Any]
@@ -221,6 +222,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             users or items; or factors grow without bounds.
         """
         check_parameters(self)
+        X = collected(X)
         ratings = ratings_of(X, y, self.duplicates)
         check_ratings(self, ratings)
         if not self.implicit:
@@ -263,7 +265,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             When X is malformed, or names somebody unknown and `handle_unknown` is "error".
         """
         check_is_fitted(self)
-        users, items = self._numbers(X)
+        users, items = self._numbers(collected(X))
         found = self._model().predict(users, items)
         rule, confidence = self._learnt
         if not rule.biased and confidence is None:
@@ -305,7 +307,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 f"`n_items` must be one of 1 ... {len(self.items_)}, the number of items; "
                 f"got {n_items!r}."
             )
-        model, seen = self._model(), self._seen
+        model, seen, users = self._model(), self._seen, collected(users)
         if sp.issparse(users):
             new = self._new(users)
             P, b = self._solve(new)
@@ -332,6 +334,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             The least squares solution of each row; zeros without ratings.
         """
         check_is_fitted(self)
+        X = collected(X)
         if not sp.issparse(X):
             raise InputError(
                 f"X must be a sparse matrix with a column for each of the "
@@ -357,6 +360,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             are left out, as are pairs that `fit` has seen; NaN if all are.
         """
         check_is_fitted(self)
+        X = collected(X)
         if sp.issparse(X):
             self._check_shape(X)
             warn_of_others(self, X)

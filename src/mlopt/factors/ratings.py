@@ -156,7 +156,6 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
 def pairs_of(X: Any) -> list[Array]:
     """The two or three columns of rows (user, item[, rating])."""
     check_unmasked(X, "X")
-    X = collected(X)
     if is_frame(X):
         table = nw.from_native(X, eager_only=True)
         shape: tuple[int, ...] = table.shape
