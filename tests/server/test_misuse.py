@@ -42,6 +42,8 @@ def job(step: Any = one, model: Any = ZEROS, rows: Any = X, **given: Any) -> Job
         ({"w": {"v": ZEROS}}, "`w` has .* type object"),
         ({1: ZEROS}, "names .* must be texts, got 1"),
         (np.ma.masked_greater([1.0, 2.0], 1.5), "must not be a masked array"),
+        (sp.eye_array(2), "it is sparse. Give its `toarray`"),
+        ({"w": sp.eye_array(2)}, "`w` is sparse. Give its `toarray`"),
     ],
 )
 def test_a_model_that_is_none_is_refused_at_once(
