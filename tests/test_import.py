@@ -59,6 +59,14 @@ def test_every_public_name_is_there(name: str) -> None:
         assert value.__name__.rpartition(".")[2] == name
 
 
+@pytest.mark.parametrize("room", ["cluster", "errors", "events"])
+def test_what_the_pages_name_is_there_without_an_import_of_its_own(room: str) -> None:
+    code = f"import mlopt; print(mlopt.{room}.__name__)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"mlopt.{room}"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["mlopt.gd.l1_training", "mlopt.gd.working_set", "mlopt.gd.subproblem"]

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlopt import gd, server
+    from mlopt import cluster, errors, events, gd, server
     from mlopt.detached.job import Job, jobs, submit
     from mlopt.factors.estimator import MatrixFactorization
     from mlopt.gd.elastic_net import ElasticNet, Lasso
@@ -57,6 +57,9 @@ __all__ = [
     "Stream",
     "__version__",
     "check_operator",
+    "cluster",
+    "errors",
+    "events",
     "gather",
     "gd",
     "jobs",
@@ -106,7 +109,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("mlopt")
-    elif name in ("gd", "server"):
+    elif name in ("cluster", "errors", "events", "gd", "server"):
         value = import_module(f"mlopt.{name}")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)

@@ -6,8 +6,10 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV
 
 from mlopt import MatrixFactorization
@@ -206,6 +208,24 @@ def test_ratings_that_single_precision_does_not_tell_apart_are_named() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(rows, y + 1e3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_a_column_of_ratings_is_taken_and_warned_of(kind: Any) -> None:
+    """As scikit-learn's regressors do, of a frame's ``frame[["rating"]]`` for one."""
+    model = MatrixFactorization(1, random_state=0)
+    flat = model.fit(PAIRS, STARS).predict(PAIRS)
+    column = np.array(STARS)[:, None]
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        found = model.fit(PAIRS, kind(column))
+    np.testing.assert_array_equal(found.predict(PAIRS), flat)
+
+
+@pytest.mark.parametrize("number", [0, 4, 2.5, True, None])
+def test_a_number_of_items_is_one(number: Any) -> None:
+    model = MatrixFactorization(1, random_state=0).fit(PAIRS, STARS)
+    with pytest.raises(InputError, match=r"`n_items` must be one of 1 \.\.\. 3"):
+        model.recommend(["ann"], number)
 
 
 def test_ratings_are_given_once() -> None:

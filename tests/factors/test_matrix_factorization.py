@@ -8,10 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numba import config
+from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.base import clone
@@ -26,6 +29,7 @@ from mlopt.factors.model import Factors
 from mlopt.factors.ratings import ratings_of
 from mlopt.factors.sgd import Rule, SGDTraining
 from mlopt.factors.shelves import Grid
+from mlopt.kernels import factors_als, factors_sgd
 from mlopt.training import Training
 
 Array = NDArray[Any]
@@ -106,6 +110,39 @@ def test_a_matrix_rows_and_frames_are_the_same_ratings(solver: str) -> None:
         np.testing.assert_array_equal(other.predict(given[0]), whole.predict(X))
     assert whole.mean_ == pytest.approx(r.mean(), rel=1e-6)
     assert clone(model).fit(frame).feature_names_in_.tolist() == ["user", "item", "stars"]
+
+
+@pytest.mark.parametrize("columns", [40, 25])
+def test_sparse_blocks_of_dask_are_the_matrix_that_they_make(columns: int) -> None:
+    X = drawn()
+    blocks = da.from_array(X.toarray(), chunks=(25, columns)).map_blocks(sp.csr_array)
+    model = MatrixFactorization(2, random_state=0).fit(X)
+    found = clone(model).fit(blocks)
+    assert found.n_features_in_ == 40
+    np.testing.assert_array_equal(found.user_factors_, model.user_factors_)
+    np.testing.assert_array_equal(found.predict(blocks), model.predict(X))
+    np.testing.assert_array_equal(found.transform(blocks), model.transform(X))
+    np.testing.assert_array_equal(found.recommend(blocks, 3), model.recommend(X, 3))
+    assert found.score(blocks) == model.score(X)
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_no_kind_of_number_has_kernels_compiled_anew() -> None:
+    """Nor does it change an answer: 1 is 1.0."""
+    ratings, kernels = drawn(), [factors_als, factors_sgd]
+    plain = MatrixFactorization(2, alpha=1.0, decay=1.0, max_iter=2, random_state=0)
+    typed = clone(plain).set_params(alpha=np.float32(1), decay=1, n_components=np.int8(2))
+    expected = [plain.fit(ratings).user_factors_, plain.transform(ratings)]
+    before = [_signatures(one) for one in kernels]
+    found = [typed.fit(ratings).user_factors_, typed.transform(ratings)]
+    assert [_signatures(one) for one in kernels] == before
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+def _signatures(module: Any) -> int:
+    compiled = [one for one in vars(module).values() if isinstance(one, CPUDispatcher)]
+    return sum(len(one.signatures) for one in compiled)
 
 
 def test_labels_may_be_texts() -> None:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from tests.server.test_jobs import ALL, KINDS
 
 from mlopt.errors import InputError, InputWarning, TaskError
-from mlopt.server import Job
+from mlopt.server import Job, Policy
 
 X = np.arange(12.0).reshape(6, 2)
 ZEROS = np.zeros(2)
@@ -42,6 +42,8 @@ def job(step: Any = one, model: Any = ZEROS, rows: Any = X, **given: Any) -> Job
         ({"w": {"v": ZEROS}}, "`w` has .* type object"),
         ({1: ZEROS}, "names .* must be texts, got 1"),
         (np.ma.masked_greater([1.0, 2.0], 1.5), "must not be a masked array"),
+        (sp.eye_array(2), "it is sparse. Give its `toarray`"),
+        ({"w": sp.eye_array(2)}, "`w` is sparse. Give its `toarray`"),
     ],
 )
 def test_a_model_that_is_none_is_refused_at_once(
@@ -49,6 +51,24 @@ def test_a_model_that_is_none_is_refused_at_once(
 ) -> None:
     with pytest.raises(InputError, match=said):
         job(model=model, layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"threshold": 1.0}, r"`threshold` must be in \[0, 1\), got 1.0"),
+        ({"threshold": "5%"}, "`threshold` must be .* got '5%'"),
+        ({"interval": -1}, "`interval` must be .* at least 0; got -1"),
+        ({"interval": "10s"}, "`interval` must be .* got '10s'"),
+        ({"settle": None}, "`settle` must be .* got None"),
+        ({"least_servers": 0}, "`least_servers` must be .* at least 1, got 0"),
+        ({"least_servers": 1.5}, "`least_servers` must be an integer .* got 1.5"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused_at_once(given: Any, said: str) -> None:
+    """In a job it would be an error at the first proposal, long after."""
+    with pytest.raises(InputError, match=said):
+        Policy(**given)
 
 
 @pytest.mark.parametrize("layout", ALL)

@@ -211,6 +211,20 @@ def test_a_job_explains_itself_before_and_after() -> None:
     assert Plan.from_dict(job.plan_.to_dict()) == job.plan_
 
 
+def test_a_plan_is_of_the_passes_that_were_predicted() -> None:
+    """Not of those before, nor of none where a job that has ended is run again."""
+    job = Job(waits, np.zeros(3), [1, 2, 3], passes=12, layout="threads")
+    job.advance(10)
+    job.close()
+    result, plan = job.run(), job.plan_
+    assert plan.choices[0].operator == "2 passes over 3 blocks"
+    assert plan.measured is not None
+    assert plan.measured <= result.seconds
+    again = job.run()
+    assert (again.passes, again.layout, again.model.max()) == (12, "threads", 36)
+    assert job.plan_ == job.explain() == plan
+
+
 def test_a_job_that_may_be_asynchronous_runs_without_members() -> None:
     result = Job(adds_one, np.zeros(2), [1, 2], mode="async").run()
     assert result.layout == "threads"

@@ -50,6 +50,32 @@ def test_who_is_done_takes_strata_of_who_is_not() -> None:
         assert sum(one.cells for one in layout.done) == 320
 
 
+def test_a_job_that_configures_itself_does_so_until_a_worker_has_finished() -> None:
+    """Then what is left is taken by who is done, and the next passes begin anew."""
+    never = Policy(threshold=0.99, interval=0.0, settle=0.0)
+    job, seen = program(8, {0, 1, 2, 3}), list[str]()
+
+    class Watched(Servers):
+        def _settle(self, task: Any, passes: int) -> None:
+            assert self.adapting is not None
+            seen.append(self.adapting.controller.state)
+            super()._settle(task, passes)
+
+    with MeshHere(3) as mesh, Watched(job, mesh, policy=never) as layout:
+        slow, quick = layout.homes[0], layout.homes[4]
+        layout.advance(40)
+        assert quick in [layout.homes[a] for a in range(4)]
+        assert layout.adapting is not None
+        controller = layout.adapting.controller
+        assert (seen[0], controller.state, controller.history) == ("RUN", "FINISHING", [])
+        seen.clear()
+        layout.advance(1)
+        assert seen[0] == "RUN"
+        has = [*layout.homes.values()].count(slow) / 8
+        assert controller.configuration.workers[slow] == has < 0.5
+        np.testing.assert_array_equal(total(layout), 328)
+
+
 class Moving(Servers):
     """Three strata of one worker go to another, one after the other."""
 

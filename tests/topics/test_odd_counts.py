@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import config
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -19,6 +20,7 @@ from tests.topics.test_lda import TOPICS, WORDS, drawn, model
 import mlopt.topics.estimator
 from mlopt import LatentDirichletAllocation
 from mlopt.errors import InputError
+from mlopt.kernels.gibbs import infer
 
 SAMPLERS = "dense", "sparse"
 
@@ -41,6 +43,29 @@ def test_what_no_sparse_matrix_can_have_is_counted_too(kind: Any) -> None:
     X = drawn(20).toarray()
     one, other = (model(max_iter=3).fit(A) for A in (X, X.astype(kind)))
     np.testing.assert_array_equal(one.components_, other.components_)
+
+
+@pytest.mark.parametrize("layout", ["threads", "rotate"])
+@pytest.mark.parametrize("sampler", ["auto", *SAMPLERS])
+def test_numbers_of_numpy_are_numbers(sampler: str, layout: str) -> None:
+    """A grid is often an `np.arange`."""
+    X, how = drawn(20), {"sampler": sampler, "layout": layout}
+    plain = model(**how, max_iter=3, mean_change_tol=0.0).fit(X)
+    given = {"n_components": np.int8(TOPICS), "max_iter": np.int64(3)}
+    found = clone(plain).set_params(**given, mean_change_tol=0).fit(X)
+    np.testing.assert_array_equal(found.components_, plain.components_)
+    np.testing.assert_array_equal(found.transform(X), plain.transform(X))
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_no_kind_of_number_has_kernels_compiled_anew() -> None:
+    X = drawn(20)
+    before = model(max_iter=1).fit(X).transform(X)
+    known = len(infer.signatures)
+    given = {"mean_change_tol": np.float32(1e-3), "max_doc_update_iter": np.uint16(100)}
+    after = model(max_iter=1, **given).fit(X).transform(X)
+    assert len(infer.signatures) == known
+    np.testing.assert_allclose(after, before, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
 from mlopt.parameters import seed_of
 from mlopt.rows.frames import frame_names, is_frame
+from mlopt.rows.source import collected
 from mlopt.server.layouts.places import Places
 
 Array = NDArray[Any]
@@ -221,6 +222,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             users or items; or factors grow without bounds.
         """
         check_parameters(self)
+        X = collected(X)
         ratings = ratings_of(X, y, self.duplicates)
         check_ratings(self, ratings)
         if not self.implicit:
@@ -263,7 +265,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             When X is malformed, or names somebody unknown and `handle_unknown` is "error".
         """
         check_is_fitted(self)
-        users, items = self._numbers(X)
+        users, items = self._numbers(collected(X))
         found = self._model().predict(users, items)
         rule, confidence = self._learnt
         if not rule.biased and confidence is None:
@@ -299,12 +301,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             When a user is not known, or there are not so many items.
         """
         check_is_fitted(self)
-        if not isinstance(n_items, Integral) or not 1 <= n_items <= len(self.items_):
+        whole = isinstance(n_items, Integral) and not isinstance(n_items, bool)
+        if not whole or not 1 <= n_items <= len(self.items_):
             raise InputError(
                 f"`n_items` must be one of 1 ... {len(self.items_)}, the number of items; "
                 f"got {n_items!r}."
             )
-        model, seen = self._model(), self._seen
+        model, seen, users = self._model(), self._seen, collected(users)
         if sp.issparse(users):
             new = self._new(users)
             P, b = self._solve(new)
@@ -331,6 +334,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             The least squares solution of each row; zeros without ratings.
         """
         check_is_fitted(self)
+        X = collected(X)
         if not sp.issparse(X):
             raise InputError(
                 f"X must be a sparse matrix with a column for each of the "
@@ -356,6 +360,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             are left out, as are pairs that `fit` has seen; NaN if all are.
         """
         check_is_fitted(self)
+        X = collected(X)
         if sp.issparse(X):
             self._check_shape(X)
             warn_of_others(self, X)
@@ -393,11 +398,11 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     def _settings(self, seed: int) -> Settings:
         automatic = "als" if self.implicit else "sgd"
         return Settings(
-            k=self.n_components,
+            k=int(self.n_components),
             rule=self._rule(),
             solver=automatic if self.solver == "auto" else self.solver,
             confidence=self._confidence(),
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             patience=self.n_iter_no_change,
             held_out=self.validation_fraction,
             tol=self.tol,
@@ -406,7 +411,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
 
     def _rule(self) -> Rule:
         biased, cut = self._biased(), bool(self.nonnegative)
-        return Rule(self.alpha, self.learning_rate, self.decay, biased, cut)
+        # Of another type kernels would be compiled anew.
+        alpha, rate, decay = map(float, (self.alpha, self.learning_rate, self.decay))
+        return Rule(alpha, rate, decay, biased, cut)
 
     def _confidence(self) -> float | None:
         return float(self.confidence) if self.implicit else None

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.factors.ids import Ids
@@ -142,6 +143,8 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
         )
     check_unmasked(y, "y")
     ratings = np.asarray(collected(y))
+    if ratings.shape == (len(parts[0]), 1):
+        ratings = column_or_1d(ratings, warn=True)
     if ratings.shape != (len(parts[0]),):
         raise InputError(
             f"y must hold one rating for each of the {len(parts[0])} rows of X, got shape "
@@ -153,7 +156,6 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
 def pairs_of(X: Any) -> list[Array]:
     """The two or three columns of rows (user, item[, rating])."""
     check_unmasked(X, "X")
-    X = collected(X)
     if is_frame(X):
         table = nw.from_native(X, eager_only=True)
         shape: tuple[int, ...] = table.shape

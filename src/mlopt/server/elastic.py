@@ -2,10 +2,11 @@
 
 ::
 
-    INIT -> RUN <-> OPTIMIZE -> FINISHING -> CLEANUP
+    INIT -> RUN <-> OPTIMIZE -> FINISHING ( -> RUN, if more passes are asked for)
 
 There is no proposal but in RUN: not while one is carried out, and no more once a worker has
-finished. The controller knows no clock and no mesh: who drives it tells it the time.
+finished. Cruise's last state, CLEANUP, has nothing to configure: a layout cleans up when it
+is closed. The controller knows no clock and no mesh: who drives it tells it the time.
 
 Cruise (Lee et al., ICDCS 2019), section IV-A2, and its code for times.
 """
@@ -16,12 +17,14 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal
 
 import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.events import Observer, Reconfigured, ignore
+from mlopt.parameters import check_count, check_positive
 from mlopt.plan import Alternative, Choice, Plan, format_seconds
 from mlopt.server.autoconfig import Configuration, best, check_enough, predicted
 from mlopt.server.metrics import Metrics
@@ -43,7 +46,7 @@ busy: 12 to 24% of those that were looked at (benchmarks/server_emulated.py). Wh
 send in an epoch says it right."""
 
 Kinds = Mapping[str, Kind]
-State = Literal["INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"]
+State = Literal["INIT", "RUN", "OPTIMIZE", "FINISHING"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class Policy:
         Seconds between two attempts, and after a change until the next: Cruise's.
     least_servers : int, default=1
         That the model needs for its memory.
+
+    Raises
+    ------
+    InputError
+        When one of them is out of range.
     """
 
     threshold: float = 0.05
@@ -69,8 +77,11 @@ class Policy:
     least_servers: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold < 1:
+        if not (isinstance(self.threshold, Real) and 0 <= self.threshold < 1):
             raise InputError(f"`threshold` must be in [0, 1), got {self.threshold!r}.")
+        check_positive("interval", self.interval, zero=True, infinite=True)
+        check_positive("settle", self.settle, zero=True, infinite=True)
+        check_count("least_servers", self.least_servers)
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,7 @@ class Controller:
     ----------
     metrics : Metrics
         To be told what members report.
-    state : {"INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"}
+    state : {"INIT", "RUN", "OPTIMIZE", "FINISHING"}
     configuration : Configuration
     history : list of Proposal
         Those that were carried out.
@@ -145,7 +156,7 @@ class Controller:
         self._next = -math.inf
 
     def start(self) -> None:
-        """All members are ready: the first epoch begins."""
+        """All members are ready: an epoch begins."""
         self.state = "RUN"
 
     def joined(self, member: str, cores: int = 1) -> None:
@@ -304,10 +315,6 @@ class Controller:
     def finish(self) -> None:
         """A worker has finished: nothing is changed any more."""
         self.state = "FINISHING"
-
-    def clean(self) -> None:
-        """All have finished."""
-        self.state = "CLEANUP"
 
     def plan(self) -> Plan:
         """Each configuration a line: an epoch predicted, measured, and what it replaced."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from mlopt.cluster import Executor, Mesh, Threads, executor
 from mlopt.errors import InputError
@@ -56,6 +57,10 @@ def _part_of(part: Mapping[Any, Any]) -> dict[str, Array]:
             raise InputError(f"The names of a model's arrays must be texts, got {name!r}.")
         what = f"`{name}`" if name else "it"
         check_unmasked(value, "A model")
+        if sp.issparse(value):
+            raise InputError(
+                f"Arrays of a model must be dense: {what} is sparse. Give its `toarray`."
+            )
         array = np.asarray(value)
         if array.dtype.kind not in "biufc" or not array.size:
             raise InputError(

@@ -101,7 +101,8 @@ class Job:
         How many members. Default: three tenths of them.
     policy : Policy, optional
         For "servers": change who works and who serves while they run, where what was
-        measured says that it gains. Without, who is done takes strata of others.
+        measured says that it gains, until a worker is done. Then, or without, who is done
+        takes strata of others.
     observer : callable, optional
         Told of each change.
     where : Client, Executor or Mesh, optional
@@ -263,8 +264,11 @@ class Job:
     def advance(self, passes: int) -> None:
         """Do so many more passes; see `run`. `close` lets go of the members."""
         passes, began = check_count("passes", passes, least=0), time.monotonic()
+        if not passes and self._choice is not None:
+            return  # the plan stays that of what was done
         try:
             if self._layout is None:
+                self._seconds = 0.0  # what is chosen now is for what is left
                 self._layout = self._laid_out()
             if passes:
                 self._layout.advance(passes)

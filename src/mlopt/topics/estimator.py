@@ -193,19 +193,19 @@ class LatentDirichletAllocation(
             raise InputError(
                 f"X must have a word in some document; all {documents.count} are empty."
             )
-        check_topics(documents, self.n_components)
+        number = int(self.n_components)  # NumPy's small integers overflow
+        check_topics(documents, number)
         priors = self._priors()
-        check_priors(priors, documents, self.n_components, self.sampler)
+        check_priors(priors, documents, number, self.sampler)
         state, seed = self._start(documents)
         with Places(self.layout, self.n_jobs) as places:
             training = Sweeps(
-                documents, state, self.n_components, priors, self.sampler, seed,
-                self.max_iter,
-            ).training(places)  # fmt: skip
-            training.advance(self.max_iter - state["passes"])
+                documents, state, number, priors, self.sampler, seed, int(self.max_iter)
+            ).training(places)
+            training.advance(int(self.max_iter) - state["passes"])
             state = training.state()
             self.plan_ = places.plan(self)
-        counts = table(documents, state["topics"], self.n_components)
+        counts = table(documents, state["topics"], number)
         self.components_ = counts.T + priors.beta
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha, priors.beta
         self.n_iter_, self._seed = training.passes, seed
@@ -346,7 +346,7 @@ class LatentDirichletAllocation(
         validate_data(self, X, skip_check_array=True, reset=True)
 
     def _priors(self) -> Priors:
-        usual = 1.0 / self.n_components
+        usual = 1.0 / int(self.n_components)
         alpha, beta = self.doc_topic_prior, self.topic_word_prior
         return Priors(
             usual if alpha is None else float(alpha), usual if beta is None else float(beta)
@@ -357,7 +357,7 @@ class LatentDirichletAllocation(
         n = len(documents.words)
         if not (self.warm_start and hasattr(self, "components_")):
             seed = seed_of(self.random_state)
-            topics = first_topics(n, self.n_components, seed)
+            topics = first_topics(n, int(self.n_components), seed)
             return {"topics": topics, "passes": 0}, seed
         known, state = self._trained
         if documents.vocabulary != known.vocabulary:
@@ -386,6 +386,8 @@ class LatentDirichletAllocation(
         infer(
             counts.indices.astype(np.int32), counts.data.astype(np.float64),
             counts.indptr.astype(np.int64), np.ascontiguousarray(self._shares().T),
-            self.doc_topic_prior_, self.max_doc_update_iter, self.mean_change_tol, out,
+            # of the types that kernels are compiled for ahead
+            float(self.doc_topic_prior_), int(self.max_doc_update_iter),
+            float(self.mean_change_tol), out,
         )  # fmt: skip
         return out

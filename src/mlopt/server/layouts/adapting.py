@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.events import Observer
 from mlopt.server.autoconfig import Configuration
+from mlopt.server.blocks import Array
 from mlopt.server.elastic import Controller, Policy
 from mlopt.server.model import Mode, Work
 from mlopt.server.moves import Step, Table
@@ -64,13 +65,32 @@ class Adapting:
         )
         cores = dict.fromkeys(layout.mesh.members, 1)
         self.controller = Controller(work, self._now(), cores, policy, observer)
-        self.controller.start()
         self._next, self._began = 0.0, time.monotonic()
         self._steps, self._since = 0, self._began  # told of, since the last measure
         self._cold: tuple[int, float] | None = None  # steps before all were warm, till when
 
     def begin(self) -> None:
-        """Members work from now on."""
+        """Members work from now on, and all strata have steps left."""
+        with suppress(InputError):  # whoever was done may have taken strata of others
+            self.controller.configuration = self._now()
+        self.controller.start()
+        self._begin()
+
+    def finishing(self, left: Array) -> bool:
+        """Whether a worker has done all its steps: what is left would not pay for a change.
+
+        Parameters
+        ----------
+        left : int64 ndarray (strata,)
+            Steps.
+        """
+        homes = self.layout.homes
+        busy = {home for stratum, home in homes.items() if left[stratum] > 0}
+        if busy < {*homes.values()}:
+            self.controller.finish()
+        return self.controller.state == "FINISHING"
+
+    def _begin(self) -> None:
         self._hear()
         self._steps, self._since, self._cold = 0, time.monotonic(), None
 
@@ -122,7 +142,7 @@ class Adapting:
                 self.end()
                 self._carry_out(proposal.steps, passes)
                 controller.done(now - self._began, time.monotonic() - now)
-                self.begin()
+                self._begin()
 
     def _hear(self) -> None:
         metrics, servers = self.controller.metrics, self.layout.servers()

@@ -55,8 +55,9 @@ class Servers(Layout):
     every : float or None
         Seconds from one copy of the blocks to the next.
     policy : Policy, optional
-        Configure workers and servers anew while they run, from what is measured. Without,
-        who is done takes strata of others, and so do members that come.
+        Configure workers and servers anew while they run, from what is measured, until a
+        worker has done all its steps. Then, or without, who is done takes strata of others,
+        and so do members that come.
     observer : callable
         Told of each change.
 
@@ -251,10 +252,12 @@ class Servers(Layout):
     def _share_out(self, passes: int) -> None:
         """Who has nothing left to do takes a stratum of who has the most (C29)."""
         idle = self._idle()
-        if not idle or self.adapting is not None:
+        if not idle:
             return
         wanted = (self.passes + passes) * len(self.program.parts)
         left = wanted - self.clock()
+        if self.adapting is not None and not self.adapting.finishing(left):
+            return
         for member in idle:
             shares: dict[str, list[int]] = {}
             for stratum, home in self.homes.items():
