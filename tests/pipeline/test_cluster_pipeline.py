@@ -11,12 +11,15 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -102,6 +105,25 @@ def test_workers_find_what_threads_find(case: str, here: dict[str, Any]) -> None
     coef, proba = fitted(case)
     np.testing.assert_allclose(coef, here[case][0], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(proba, here[case][1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["persisted", "of persisted", "documents"])
+def test_what_workers_hold_already_is_read_there(client: Any, kind: str) -> None:
+    if kind == "documents":
+        texts = [f"{'good' if one else 'bad'} {number % 7}" for number, one in enumerate(Y)]
+        given: Any = db.from_sequence(texts, npartitions=3).persist()
+        pipeline = mlopt.make_pipeline(TfidfVectorizer(), LogisticRegression(**EXACT))
+        there, known = pipeline.fit(given, Y).predict(given), texts
+    else:
+        lazy, targets = da.from_array(X, chunks=(1500, 8)), da.from_array(Y, chunks=1500)
+        given, targets = lazy.persist(), targets.persist()
+        if kind == "of persisted":
+            given, targets = given + 0.0, targets + 0
+        pipeline, known = numbers(), X
+        there = pipeline.fit(given, targets).predict(given)
+    here = clone(pipeline).fit(known, Y)
+    np.testing.assert_allclose(pipeline[-1].coef_, here[-1].coef_, atol=1e-4)
+    np.testing.assert_array_equal(np.asarray(there.compute()), here.predict(known))
 
 
 def test_nothing_is_held_when_a_fit_is_done(client: Any) -> None:

@@ -397,6 +397,9 @@ def _lazy(data: Any, executor: Executor, token: str) -> Blocks:
         if isinstance(task, Alias) and task.key != key:  # of frames of delayed values
             graph[key] = Alias(key, task.target)
     keys = tuple(part.key for part in parts)
+    if not all(key in graph for key in keys):
+        # Dask leaves out what workers hold already, as of a collection that is persisted.
+        graph = {**data.__dask_graph__(), **graph}
     if (labelled := hasattr(data, "divisions")) and has_dask_text(data._meta):
         own = tuple((f"text-{token}", number) for number in range(len(keys)))
         for new, key in zip(own, keys, strict=True):
