@@ -19,6 +19,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -113,7 +114,7 @@ def test_what_workers_hold_already_is_read_there(client: Any, kind: str) -> None
         texts = [f"{'good' if one else 'bad'} {number % 7}" for number, one in enumerate(Y)]
         given: Any = db.from_sequence(texts, npartitions=3).persist()
         pipeline = mlopt.make_pipeline(TfidfVectorizer(), LogisticRegression(**EXACT))
-        there, known = pipeline.fit(given, Y).predict(given), texts
+        there, known = pipeline.fit(given, Y).predict(given), np.array(texts, object)
     else:
         lazy, targets = da.from_array(X, chunks=(1500, 8)), da.from_array(Y, chunks=1500)
         given, targets = lazy.persist(), targets.persist()
@@ -124,6 +125,21 @@ def test_what_workers_hold_already_is_read_there(client: Any, kind: str) -> None
     here = clone(pipeline).fit(known, Y)
     np.testing.assert_allclose(pipeline[-1].coef_, here[-1].coef_, atol=1e-4)
     np.testing.assert_array_equal(np.asarray(there.compute()), here.predict(known))
+
+
+def test_few_rows_of_a_dask_array_come_to_light_steps(client: Any) -> None:
+    lazy = da.from_array(X, chunks=(1500, 8)), da.from_array(Y, chunks=1500)
+    heavy = mlopt.make_pipeline(StandardScaler(), RandomForestClassifier(5))
+    told = "all rows come from the workers to this process"
+    with dask.config.set({"mlopt.plan": "where it pays"}), client.as_current():
+        light = mlopt.make_pipeline(StandardScaler(), LogisticRegression(**EXACT))
+        assert told in light.explain(*lazy).explain()
+        there = light.fit(*lazy)
+        assert told in there.plan_.explain()
+        assert told not in heavy.fit(*lazy).plan_.explain()
+        assert isinstance(there.predict(lazy[0]), da.Array)
+    here = clone(light).fit(X, Y)
+    np.testing.assert_allclose(there[-1].coef_, here[-1].coef_, atol=1e-4)
 
 
 def test_nothing_is_held_when_a_fit_is_done(client: Any) -> None:

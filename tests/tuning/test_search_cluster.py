@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
@@ -69,6 +70,28 @@ def test_a_cluster_gives_the_same_scores_as_this_process(
     assert here["params"] == there["params"]
     np.testing.assert_array_equal(here["mean_test_score"], there["mean_test_score"])
     assert here["state"].tolist() == there["state"].tolist()
+
+
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
+def test_few_rows_of_a_dask_array_come_and_are_searched_as_in_memory(
+    steps: list[Any], data: Data, client: distributed.Client
+) -> None:
+    X, y = data
+    lazy = da.from_array(X, chunks=(2000, 12)), da.from_array(y, chunks=2000)
+    model = make_pipeline(*steps, LogisticRegression())
+    space = {"logisticregression__C": [0.01, 0.1, 1.0, 10.0]}
+
+    def found(*given: Any) -> mlopt.ModelSearchCV:
+        return mlopt.ModelSearchCV(model, space, sampler="grid", cv=3).fit(*given)
+
+    with dask.config.set({"mlopt.plan": "where it pays"}), client.as_current():
+        there, here = found(*[one.persist() for one in lazy]), found(X, y)
+    told = "all rows come from the workers to this process"
+    assert told in there.plan_.explain()
+    assert told not in here.plan_.explain()
+    scores = (one.cv_results_["mean_test_score"] for one in (there, here))
+    np.testing.assert_array_equal(*scores)
+    assert there.predict(lazy[0]).compute().shape == y.shape
 
 
 @pytest.mark.parametrize("name", SEARCHES)

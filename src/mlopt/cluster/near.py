@@ -31,6 +31,12 @@ def are_near(data: Iterable[Any]) -> bool:
     return sum(size for size in sizes if size is not None) <= NEAR
 
 
+def would_be_near(data: Any) -> bool:
+    """Whether a Dask collection tells, unread, that it would be near in this process."""
+    dense = isinstance(getattr(data, "_meta", None), np.ndarray)  # not of frames, bags
+    return dense and not plans_always() and bool(data.nbytes <= NEAR)
+
+
 def _bytes(data: Any) -> float | None:
     """About; None of what is not here, or not known.
 

@@ -21,14 +21,16 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
 from mlopt.cluster import Executor, Threads
+from mlopt.cluster.near import NEAR
 from mlopt.errors import InputError
 from mlopt.kernels.compiling import notes as notes_of_compiling
 from mlopt.kernels.compiling import worked
 from mlopt.options import plans_always
-from mlopt.plan import Choice, Plan, format_bytes
+from mlopt.plan import Choice, Plan
 from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
+from mlopt.rows.arriving import came
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.frames import frame_dtype, frame_names, part_matrix
 from mlopt.rows.source import collected, is_dask
@@ -234,14 +236,11 @@ def resources_of(executor: Executor) -> Resources:
 
 
 def near(rows: Rows) -> Rows:
-    """Rows of workers, in this process where they come before a worker would answer.
+    """Rows of workers, in this process where a pass takes less than to ask a worker.
 
     Others stay, and all do where the user wants plans in any case (`mlopt.plan`).
     """
-    if isinstance(rows.executor, Threads) or plans_always():
-        return rows
-    there = resources_of(rows.executor)
-    if rows.nbytes > there.network * there.round_trip:
+    if isinstance(rows.executor, Threads) or plans_always() or rows.nbytes > NEAR:
         return rows
     return rows.moved(Threads(), rows.n if rows.nonzero <= SMALL else None)
 
@@ -250,11 +249,6 @@ def told_near(given: Executor, rows: Rows) -> tuple[str, ...]:
     """What a plan says of rows that came from the workers they were given on."""
     stayed = isinstance(given, Threads) or not isinstance(rows.executor, Threads)
     return () if stayed else (came(rows.nbytes),)
-
-
-def came(nbytes: float) -> str:
-    """That rows of so many bytes were brought."""
-    return f"all rows come from the workers to this process: {format_bytes(nbytes)}"
 
 
 def see_columns(estimator: Any, X: Any) -> None:

@@ -37,6 +37,7 @@ from mlopt.pipeline.steps.telling import check_picklable, doubt_notes, like_last
 from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import Plan
 from mlopt.resources import Resources
+from mlopt.rows.arriving import brought
 from mlopt.rows.source import collected, is_dask
 
 _TOGETHER = "scikit-learn's own loop runs"
@@ -164,12 +165,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return plain_plan(self, None, why, method)
         if method != "fit":
             return explain_application(self, method, framed(X))
+        X, y, told = self._brought(X, y)
         with closing(executor(rows=self._light(X, y))) as where:
             try:
                 planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
             except Unforeseen as reason:
-                return plain_plan(self, None, str(reason), method)
-        return to_plan(self, planned)
+                plan = plain_plan(self, None, str(reason), method)
+            else:
+                plan = to_plan(self, planned)
+        return replace(plan, notes=(*plan.notes, *told))
 
     def visualize(self, X: Any, y: Any = None, filename: str | None = None) -> Any:
         """The graph of `fit`, a layer an operator; drawn into ``filename`` if given."""
@@ -307,6 +311,13 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 )
         super()._validate_steps()
 
+    def _brought(self, X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
+        """Few rows of workers here, where little is done to them; and that they came."""
+        here_X, here_y, told = brought(X, y)
+        if not told or not any(True for _ in self._light(here_X, here_y)):
+            return X, y, ()
+        return here_X, here_y, (told,)
+
     def _light(self, X: Any, y: Any) -> Iterator[Any]:
         """The rows, where what is done to them is known to take little a value."""
         if not are_near((X, y)):
@@ -359,6 +370,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         self, X: Any, y: Any, params: Mapping[str, dict[str, Any]], *, outcome: bool = False
     ) -> Any:
         begin = time.perf_counter()
+        X, y, told = self._brought(X, y)
         with closing(executor(rows=self._light(X, y))) as where:
             try:
                 planned, run, rows, notes = carry_out(
@@ -370,9 +382,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
             except Unforeseen as reason:
                 room = resources_of(where).memory
                 data = gathered({"X": X, "y": y}, room)
-                return self._fit_plainly(data, params, str(reason), outcome)
+                return self._fit_plainly(data, params, str(reason), outcome, told)
         plan = to_plan(self, planned, run, time.perf_counter() - begin)
-        more = (*notes, *doubt_notes(self.steps), *compiling.notes(begin))
+        more = (*told, *notes, *doubt_notes(self.steps), *compiling.notes(begin))
         self.plan_ = replace(plan, notes=(*plan.notes, *more))
         report(self)
         if not rows:
@@ -386,6 +398,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         params: Mapping[str, Mapping[str, Any]],
         reason: str,
         outcome: bool,
+        told: tuple[str, ...],
     ) -> Any:
         """scikit-learn's own loop on all rows, where no plan holds."""
         begin = time.perf_counter()
@@ -398,7 +411,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         method = own.fit_transform if outcome else own.fit
         result = method(self, data["X"], data["y"], **given)
         took = time.perf_counter() - begin
-        self.plan_ = plain_plan(self, took, reason)
+        plan = plain_plan(self, took, reason)
+        self.plan_ = replace(plan, notes=(*plan.notes, *told))
         return result if outcome else None
 
 

@@ -22,6 +22,7 @@ from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.pipeline.planning.worth import LIGHT
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
+from mlopt.rows.arriving import brought
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import collected, is_dask
 from mlopt.tuning.crews.chain import cut, is_planned
@@ -33,16 +34,22 @@ from mlopt.tuning.crews.splits import make_splits
 _WHOLE = "not every family is a linear model that reads blocks of rows"
 
 
-def executor_of(search: Any, X: Any, y: Any) -> Executor:
-    """Where trials run: linear models of few rows in memory leave an active client alone,
-    which would be asked several times a pass."""
+def placed(search: Any, X: Any, y: Any) -> tuple[Executor, Any, Any, str]:
+    """Where trials run, X and y there, and what there is to say of it.
+
+    Linear models of few rows leave an active client alone, which would be asked several
+    times a pass: those in memory stay, and those of a Dask array come once.
+    """
     cuts = [cut(estimator) for estimator, _ in families_of(search).values()]
     light = all(
         isinstance(linear_form(parts.final), LinearTask)
         and all(type(step) in LIGHT for _, step in parts.steps)
         for parts in cuts
     )
-    return executor(search.client, search.n_jobs, rows=(X, y) if light else ())
+    if not light:
+        return executor(search.client, search.n_jobs), X, y, ""
+    X, y, told = (X, y, "") if search.client is not None else brought(X, y)
+    return executor(search.client, search.n_jobs, rows=(X, y)), X, y, told
 
 
 def problem_of(
@@ -53,6 +60,7 @@ def problem_of(
     groups: Any,
     sample_weight: Any,
     fit_params: Mapping[str, Any],
+    told: str = "",
 ) -> Problem:
     """Check data and settings of a `ModelSearchCV` and cut the splits.
 
@@ -69,7 +77,7 @@ def problem_of(
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
     y = _here(y, "y")
-    given_X, (X, told) = X, _features(X, y, executor, estimators)
+    given_X, (X, gathered) = X, _features(X, y, executor, estimators)
     n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
         raise InputError(
@@ -93,7 +101,7 @@ def problem_of(
         score_params=routed.score,
         seed=search.random_state or 0,
         train_scores=search.return_train_score,
-        told=told,
+        told=gathered or told,
         near=threads_beside(executor, search.client, search.n_jobs, (given_X, y)),
         routed=routing_enabled(),
         estimators=copies,

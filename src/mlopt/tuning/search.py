@@ -24,7 +24,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
 from mlopt.tuning.crews.trials import Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
-from mlopt.tuning.inputs import executor_of, problem_of
+from mlopt.tuning.inputs import placed, problem_of
 from mlopt.tuning.on_dask import OnDask
 from mlopt.tuning.refit import out_of_fold
 from mlopt.tuning.results import cv_results, metric_names
@@ -214,11 +214,11 @@ class ModelSearchCV(OnDask):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # an interruption must not leave parts of two searches
         self.interrupted_ = False
-        executor = executor_of(self, X, y)
+        executor, here_X, here_y, told = placed(self, X, y)
         try:
             with Interrupts() as interrupts:
                 problem = problem_of(
-                    self, executor, X, y, groups, sample_weight, fit_params
+                    self, executor, here_X, here_y, groups, sample_weight, fit_params, told
                 )
                 data = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
                 scheduler = prepare(self, problem, data | fit_params)
@@ -262,9 +262,11 @@ class ModelSearchCV(OnDask):
         **fit_params: Any,
     ) -> Plan:
         """The plan of `fit` with the same arguments, before anything runs."""
-        executor = executor_of(self, X, y)
+        executor, X, y, told = placed(self, X, y)
         try:
-            problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
+            problem = problem_of(
+                self, executor, X, y, groups, sample_weight, fit_params, told
+            )
             return prepare(self, problem).plan
         finally:
             executor.close()

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.errors import InputError
-from mlopt.gd.estimator_base import came
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.forecast import Forecast, Passes, Stint
@@ -25,6 +24,7 @@ from mlopt.gd.plans.stop import RelativeGap, Stop, asked_of
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import format_seconds
 from mlopt.prices import count, price
+from mlopt.rows.arriving import came
 from mlopt.training import Limits
 
 _MOST = {"passes": 10_000, "iterations": 10_000_000}

@@ -1,0 +1,25 @@
+"""Data of a cluster that come to this process, since that takes less than to ask for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlopt.cluster import Threads, executor
+from mlopt.cluster.near import would_be_near
+from mlopt.plan import format_bytes
+from mlopt.rows.source import collected, is_dask
+
+
+def brought(X: Any, y: Any) -> tuple[Any, Any, str]:
+    """Few rows of a Dask array on the active client's workers and their targets, here.
+
+    Others as they are. And what a plan has to say of it.
+    """
+    if not (is_dask(X) and would_be_near(X)) or isinstance(executor(), Threads):
+        return X, y, ""
+    return collected(X), collected(y), came(X.nbytes)
+
+
+def came(nbytes: float) -> str:
+    """That rows of so many bytes were brought."""
+    return f"all rows come from the workers to this process: {format_bytes(nbytes)}"
