@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mlopt.scoring.predict import predict
     from mlopt.streaming.stream import Stream
     from mlopt.sweep.models import load
+    from mlopt.sweep.table import best_model as sweep
     from mlopt.topics.estimator import LatentDirichletAllocation
     from mlopt.tuning.search import ModelSearchCV
 
@@ -71,6 +72,7 @@ __all__ = [
     "run",
     "server",
     "submit",
+    "sweep",
 ]
 
 _HOMES = {
@@ -109,7 +111,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("mlopt")
-    elif name in ("cluster", "errors", "events", "gd", "server"):
+    elif name in ("cluster", "errors", "events", "gd", "server", "sweep"):
         value = import_module(f"mlopt.{name}")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)

@@ -29,7 +29,6 @@ def sweep_plan(
     total : float or None
         Seconds in all; None before the run.
     """
-    limit = config.search.timeout
     before = (
         Choice("read", prepared.name, _sizes(prepared), measured=seconds.get("read")),
         _columns(prepared, seconds.get("prepare")),
@@ -50,12 +49,21 @@ def sweep_plan(
     return Plan(
         f"sweep {prepared.name}",
         (*before, middle, after),
-        predicted=limit if limit is not None else search.predicted,
+        predicted=_predicted(search, config, seconds),
         measured=total,
         memory=search.memory,
         memory_budget=search.memory_budget,
         estimates=search.estimates,
     )
+
+
+def _predicted(search: Plan, config: Config, seconds: Mapping[str, float]) -> float | None:
+    """Reading, which was measured, and the search: within the limit."""
+    limit = config.search.timeout
+    if search.predicted is None:
+        return limit
+    found = search.predicted + sum(seconds.get(step, 0.0) for step in ("read", "prepare"))
+    return found if limit is None else min(limit, found)
 
 
 def _sizes(prepared: Prepared) -> str:

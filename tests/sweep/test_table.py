@@ -1,0 +1,50 @@
+"""`mlopt.sweep` takes a table and gives a model that says how it was found."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+
+import mlopt
+from mlopt.errors import InputError
+
+WINE: pd.DataFrame = load_wine(as_frame=True).frame
+
+
+def test_a_table_becomes_a_model_that_says_how_it_was_found(tmp_path: Path) -> None:
+    import mlopt.sweep.models  # sets the name of the room
+
+    model = mlopt.sweep(
+        WINE, target="target", families=["linear"], n_trials=3, output=tmp_path
+    )
+    board = model.leaderboard_
+    assert board["score"].is_monotonic_decreasing
+    assert sorted(board["number"]) == [0, 1, 2]
+    assert model.report_.startswith("<!doctype html>")
+    assert model.plan_.choices[0].step == "read"
+    assert model.test_scores_["accuracy"] > 0.8
+    found = model.predict(WINE)
+    for other in (
+        pickle.loads(pickle.dumps(model)),
+        mlopt.load(str(tmp_path / "model.skops")),
+        clone(model).fit(WINE.drop(columns="target"), WINE["target"]),
+    ):
+        assert np.mean(other.predict(WINE) == found) > 0.95
+
+
+def test_a_plan_is_of_the_trials_asked_for_and_not_of_the_limit() -> None:
+    model = mlopt.sweep(
+        WINE, target="target", families=["linear"], n_trials=2, timeout="1h"
+    )
+    assert model.plan_.predicted < 60.0
+
+
+def test_what_is_no_setting_is_refused() -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        mlopt.sweep(WINE, target="nowhere", n_trials=1)
