@@ -21,7 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
 from mlopt.cluster import Cluster, Threads, executor
-from mlopt.cluster.near import NEAR, are_near
+from mlopt.cluster.near import NEAR, are_near, would_be_near
+from mlopt.cluster.threads import driving, threads_beside
 
 pytestmark = pytest.mark.cluster
 
@@ -71,6 +72,34 @@ def test_an_active_client_is_left_alone_for_it(client: distributed.Client) -> No
     assert isinstance(executor(rows=(da.from_array(X),)), Cluster)
     assert isinstance(executor(), Cluster)
     assert isinstance(executor(client, rows=(X, Y)), Cluster)
+
+
+def test_who_drives_a_job_has_one_thread_for_it(client: distributed.Client) -> None:
+    with driving(client):
+        here = executor(rows=(X, Y))
+        assert isinstance(here, Threads)
+        assert here.threads == 1
+        far = executor(rows=(MANY, Y))
+        assert isinstance(far, Cluster)
+        beside = threads_beside(far, None, None, (X, Y))
+        assert beside is not None
+        assert beside.threads == 1
+        assert threads_beside(far, client, None, (X, Y)) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "near"),
+    [
+        (da.from_array(X), True), (da.from_array(MANY), False), (X, False),
+        (da.from_array(X)[da.from_array(Y) > 0], False),
+        (da.from_array(X).map_blocks(sp.csr_array, meta=sp.csr_array((0, 4))), False),
+    ],
+)  # fmt: skip
+def test_what_dask_tells_to_be_little_would_be_near(data: Any, near: bool) -> None:
+    with dask.config.set({"mlopt.plan": "where it pays"}):
+        assert would_be_near(data) == near
+    with dask.config.set({"mlopt.plan": "always"}):
+        assert not would_be_near(data)
 
 
 @pytest.mark.parametrize("model", [

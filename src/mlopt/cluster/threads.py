@@ -367,7 +367,8 @@ def executor(
 ) -> Executor:
     """Where to run: on the given client, else on an active one, else in this process.
 
-    For who drives a detached job, the active client is that of the job (`driving`).
+    For who drives a detached job, the active client is that of the job (`driving`), and its
+    process has one thread to spare: the other cores are those of tasks.
 
     Parameters
     ----------
@@ -385,7 +386,7 @@ def executor(
     if inside_task():
         return Threads(1)
     if (own := _driver.get()) is not None:
-        return executor(own)
+        return Threads(1) if are_near(rows) else executor(own)
     # Whoever has an active client has imported distributed; nobody else should pay for it.
     return _active(n_jobs, rows) if "distributed" in sys.modules else Threads(n_jobs)
 
@@ -395,12 +396,11 @@ def threads_beside(
 ) -> Threads | None:
     """Threads of this process beside an active client, ``where``, for rows that are few.
 
-    None where the user gave the ``client``, and for who drives a detached job.
+    None where the user gave the ``client``.
     """
-    own = client is not None or _driver.get() is not None
-    if own or isinstance(where, Threads) or not are_near(rows):
+    if client is not None or isinstance(where, Threads) or not are_near(rows):
         return None
-    return Threads(n_jobs)
+    return Threads(n_jobs if _driver.get() is None else 1)
 
 
 @contextmanager
