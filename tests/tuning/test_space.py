@@ -122,7 +122,9 @@ def test_labels_are_the_same_in_every_process() -> None:
     assert runs == {"('Thing', 'Thing #1', '<lambda>')\n"}
 
 
-@pytest.mark.parametrize("bad", [5, "rbf", [], {}, range(0), None, {1, 2}])
+@pytest.mark.parametrize(
+    "bad", [5, "rbf", [], {}, range(0), None, {1, 2}, np.ones((2, 2)), np.array(1.0)]
+)
 def test_what_is_no_set_of_values_is_refused(bad: Any) -> None:
     with pytest.raises(InputError, match="`C` in the space must"):
         parameter("C", bad)

@@ -158,6 +158,8 @@ def parameter(name: str, given: Any) -> Parameter:
             return Parameter(name, IntDistribution(low, high, step=abs(given.step)))
         case str() | bytes():
             pass
+        case np.ndarray() if given.ndim != 1:
+            pass
         case Sequence() | np.ndarray():
             return _from_values(name, list(given))
         case Drawn() if not isinstance(given, type):
