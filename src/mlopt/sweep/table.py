@@ -2,59 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mlopt import events
 from mlopt.report.history import best_first
 from mlopt.report.page import render
 from mlopt.report.tables import records
-from mlopt.sweep.config import Config
 from mlopt.sweep.findings import findings_of
 from mlopt.sweep.result import SweepResult
 from mlopt.sweep.run import sweep
 
 
-def best_model(
-    data: Any = None,
-    target: str | None = None,
-    *,
-    config: Config | None = None,
-    test: Any = None,
-    output: Path | str | None = None,
-    families: Iterable[str] = (),
-    name: str = "data",
-    client: Any = None,
-    observer: events.Observer = events.ignore,
-    **settings: Any,
-) -> Any:
+def best_model(data: Any = None, target: str | None = None, **given: Any) -> Any:
     """Search model families for the best model of a table, fit and test it.
 
     Parameters
     ----------
     data : data frame or str
-        A table in memory, or the name of a file; None: what ``config`` names.
+        A table in memory, or the name of a file.
     target : str, optional
         The column to predict.
-    config : Config, optional
-        Settings; by default those of a configuration file without a line.
-    test : data frame or str, optional
-        Rows to test on at the end; by default a fifth of ``data`` is set aside.
-    output : path, optional
-        Directory for the model, ``model.skops``, and the other results; nothing is written
-        without one.
-    families : iterable of str
-        Families to search; empty for all.
-    name : str
-        What to call a table in memory.
-    client : distributed.Client, optional
-    observer : callable
-        Called with every event.
-    **settings
-        Any key of the sections of a configuration: ``timeout="2m"``, ``scoring="roc_auc"``.
+    **given
+        Of `mlopt.sweep.run.sweep`: ``test``, ``output``, a directory for the model,
+        ``model.skops``, and the other results, ``families``, ``client``; any key of the
+        sections of a configuration, such as ``timeout="2m"`` and ``scoring="roc_auc"``.
 
     Returns
     -------
@@ -82,10 +54,7 @@ def best_model(
     >>> model.leaderboard_["family"].tolist()
     ['linear', 'linear']
     """
-    result = sweep(
-        data, target, config=config, test=test, output=output, families=families,
-        name=name, client=client, observer=observer, **settings,
-    )  # fmt: skip
+    result = sweep(data, target, **given)
     model = result.model
     model.leaderboard_ = leaderboard(result)
     model.report_ = render(findings_of(result))
