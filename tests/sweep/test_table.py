@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 import mlopt
-from mlopt.errors import InputError
+from mlopt.errors import ConfigError, InputError
 
 WINE: pd.DataFrame = load_wine(as_frame=True).frame
 
@@ -46,5 +46,7 @@ def test_a_plan_is_of_the_trials_asked_for_and_not_of_the_limit() -> None:
 
 
 def test_what_is_no_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"`n_trals`\. Did you mean `n_trials`"):
+        mlopt.sweep(WINE, target="target", n_trals=1)
     with pytest.raises(InputError, match="nowhere"):
         mlopt.sweep(WINE, target="nowhere", n_trials=1)

@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mlopt.errors import ConfigError
+from mlopt.errors import ConfigError, did_you_mean
 from mlopt.query.durations import parse_duration
 from mlopt.sweep.strict import Strict, convert
 
@@ -157,6 +157,23 @@ def load(path: Path) -> Config:
     if not config.data.path:
         raise ConfigError(f"{path}: `data.path` must name the data, it is missing.")
     return _beside(config, path.parent)
+
+
+def settled(config: Config | None, **given: Any) -> Config:
+    """As `override`, of what a user writes in Python: only keys that there are.
+
+    Raises
+    ------
+    ConfigError
+        An unknown key, a value of the wrong type or out of range.
+    """
+    known = [key for one in (Data, Search, Output) for key in one.__struct_fields__]
+    if unknown := sorted(set(given) - set(known)):
+        raise ConfigError(
+            f"unknown setting `{unknown[0]}`.{did_you_mean(unknown[0], known)} "
+            f"Settings: {', '.join(known)}."
+        )
+    return override(config or Config(), **given)
 
 
 def override(config: Config, **given: Any) -> Config:

@@ -21,7 +21,7 @@ from mlopt.plan import Plan
 from mlopt.report.checked import Checked, check_model
 from mlopt.report.history import trial_rows
 from mlopt.sweep.clock import Clock
-from mlopt.sweep.config import Config, Search, override
+from mlopt.sweep.config import Config, Search, settled
 from mlopt.sweep.loading import Source, from_file, from_frame
 from mlopt.sweep.outputs import check_folder, replaces, write, write_trials
 from mlopt.sweep.planning import sweep_plan
@@ -93,7 +93,7 @@ def sweep(
     >>> result.model.predict(new_rows)                      # doctest: +SKIP
     """
     clock = Clock(observer)
-    config = override(config or Config(), target=target, **settings)
+    config = settled(config, target=target, **settings)
     if output is not None:
         inputs = (data, test, config.data.path or None, config.data.test)
         check_folder(Path(output), inputs)
@@ -140,7 +140,7 @@ def explain(
 ) -> Plan:
     """The plan of `sweep` with the same arguments; trains nothing."""
     clock = Clock(events.ignore)
-    config = override(config or Config(), target=target, **settings)
+    config = settled(config, target=target, **settings)
     prepared = read_and_prepare(clock, config, data, test, families)
     search = build_search(prepared, config, clock, None, None)
     plan = search.explain(prepared.X, prepared.y)
