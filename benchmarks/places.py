@@ -60,12 +60,12 @@ def main():
             there, here = (np.median([took for took, _ in found[way]]) for way in WAYS)
             choice = found[WAYS[1]][-1][1].choices[0]
             came = any("come from the workers" in note for note in choice.notes)
-            predicted = "-" if choice.predicted is None else f"{choice.predicted:.3f}"
+            foreseen = "-" if choice.predicted is None else f"{choice.predicted:.3f}"
             ratios.append(here / there)
             print(
                 f"{kind:9s} {X.shape[0]:7d} x {X.shape[1]:4d}  there {there:.3f} s, "
                 f"chosen {here:.3f} s ({'here' if came else 'there'}, {choice.chosen}, "
-                f"predicted {predicted})",
+                f"predicted {foreseen}, without reading {choice.measured:.3f})",
                 flush=True,
             )
     low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
@@ -77,7 +77,7 @@ def dense(rng, most):
     while True:
         model, X, y, kind, *_ = drawn(rng, False)
         if isinstance(X, np.ndarray) and X.size >= 1e4:
-            times = int(10 ** rng.uniform(0, np.log10(most / 1e6)))
+            times = int(10 ** rng.uniform(0, max(0.0, np.log10(most / 1e6))))
             noise = [X + 0.1 * rng.normal(size=X.shape) for _ in range(times)]
             return model, np.vstack(noise), np.tile(y, times), kind
 

@@ -23,6 +23,8 @@ import mlopt
 from mlopt.cluster import Cluster, Threads, executor
 from mlopt.cluster.near import NEAR, are_near, would_be_near
 from mlopt.cluster.threads import driving, threads_beside
+from mlopt.rows import arriving
+from mlopt.rows.source import collected
 
 pytestmark = pytest.mark.cluster
 
@@ -87,19 +89,47 @@ def test_who_drives_a_job_has_one_thread_for_it(client: distributed.Client) -> N
         assert threads_beside(far, client, None, (X, Y)) is None
 
 
+FEW = da.from_array(X)
+HALF = da.from_array(np.broadcast_to(0.0, (int(NEAR / 12), 1)))
+
+
 @pytest.mark.parametrize(
     ("data", "near"),
     [
-        (da.from_array(X), True), (da.from_array(MANY), False), (X, False),
-        (da.from_array(X)[da.from_array(Y) > 0], False),
-        (da.from_array(X).map_blocks(sp.csr_array, meta=sp.csr_array((0, 4))), False),
+        ((FEW, None), True), ((FEW, Y), True), ((FEW, da.from_array(Y)), True),
+        ((HALF, None), True), ((HALF, HALF[:, 0]), False), ((X, None), False),
+        ((da.from_array(MANY), None), False), ((FEW[:, 0], None), False),
+        ((FEW[da.from_array(Y) > 0], None), False), ((FEW.astype(object), None), False),
+        ((FEW.map_blocks(sp.csr_array, meta=sp.csr_array((0, 4))), None), False),
+        ((FEW, FEW[FEW[:, 0] > 0, 0]), False),
     ],
 )  # fmt: skip
 def test_what_dask_tells_to_be_little_would_be_near(data: Any, near: bool) -> None:
     with dask.config.set({"mlopt.plan": "where it pays"}):
-        assert would_be_near(data) == near
+        assert would_be_near(*data) == near
     with dask.config.set({"mlopt.plan": "always"}):
-        assert not would_be_near(data)
+        assert not would_be_near(*data)
+
+
+def test_what_does_not_come_is_not_computed(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del client
+    asked = []
+
+    def noted(one: Any) -> Any:
+        asked.append(one)
+        return collected(one)
+
+    monkeypatch.setattr(arriving, "collected", noted)
+    heavy = mlopt.make_pipeline(StandardScaler(), RandomForestClassifier(2))
+    assert heavy._brought(FEW, Y) == (FEW, Y, ())
+    assert not asked
+    light = mlopt.make_pipeline(StandardScaler(), LogisticRegression())
+    found, _, told = light._brought(FEW, Y)
+    np.testing.assert_array_equal(found, X)
+    assert len(asked) == 2
+    assert told
 
 
 @pytest.mark.parametrize("model", [

@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 
 import mlopt
 from mlopt.errors import ConfigError, InputError
+from mlopt.sweep.models import dump_model
 
 WINE: pd.DataFrame = load_wine(as_frame=True).frame
 
@@ -29,6 +30,7 @@ def test_a_table_becomes_a_model_that_says_how_it_was_found(tmp_path: Path) -> N
     assert model.report_.startswith("<!doctype html>")
     assert model.plan_.choices[0].step == "read"
     assert model.test_scores_["accuracy"] > 0.8
+    assert len(dump_model(model)) == len((tmp_path / "model.skops").read_bytes())
     found = model.predict(WINE)
     for other in (
         pickle.loads(pickle.dumps(model)),

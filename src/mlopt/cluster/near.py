@@ -31,10 +31,18 @@ def are_near(data: Iterable[Any]) -> bool:
     return sum(size for size in sizes if size is not None) <= NEAR
 
 
-def would_be_near(data: Any) -> bool:
-    """Whether a Dask collection tells, unread, that it would be near in this process."""
-    dense = isinstance(getattr(data, "_meta", None), np.ndarray)  # not of frames, bags
-    return dense and not plans_always() and bool(data.nbytes <= NEAR)
+def would_be_near(X: Any, y: Any) -> bool:
+    """Whether a Dask array tells, unread, that it and its targets would be near here."""
+    if plans_always() or len(getattr(X, "shape", ())) != 2:
+        return False
+    sizes = [_lazy_bytes(X), 0.0 if y is None else _lazy_bytes(y) or _bytes(y)]
+    return None not in sizes and sum(filter(None, sizes)) <= NEAR
+
+
+def _lazy_bytes(data: Any) -> float | None:
+    """Of a dense Dask array of numbers; None of others, or where lengths are not known."""
+    known = isinstance(getattr(data, "_meta", None), np.ndarray) and data.dtype != object
+    return float(data.nbytes) if known and data.nbytes == data.nbytes else None
 
 
 def _bytes(data: Any) -> float | None:

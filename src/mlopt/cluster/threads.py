@@ -391,6 +391,12 @@ def executor(
     return _active(n_jobs, rows) if "distributed" in sys.modules else Threads(n_jobs)
 
 
+def threads_here(n_jobs: int | None = None) -> Threads:
+    """Threads for rows that came to this process: one within a task, or beside tasks."""
+    busy = inside_task() or _driver.get() is not None or _on_worker()
+    return Threads(1 if busy else n_jobs)
+
+
 def threads_beside(
     where: Executor, client: Any, n_jobs: int | None, rows: Iterable[Any]
 ) -> Threads | None:
@@ -400,7 +406,7 @@ def threads_beside(
     """
     if client is not None or isinstance(where, Threads) or not are_near(rows):
         return None
-    return Threads(n_jobs if _driver.get() is None else 1)
+    return threads_here(n_jobs)
 
 
 @contextmanager
@@ -435,14 +441,24 @@ def computed(delayed: Iterable[Any]) -> Sequence[Any]:
     return found
 
 
-def _active(n_jobs: int | None, rows: Iterable[Any]) -> Executor:
-    from distributed import default_client, get_worker
+def _on_worker() -> bool:
+    """Whether the calling thread is that of a task of Dask."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import get_worker
 
     try:
         get_worker()
-        return Threads(1)
     except ValueError:
-        pass
+        return False
+    return True
+
+
+def _active(n_jobs: int | None, rows: Iterable[Any]) -> Executor:
+    from distributed import default_client
+
+    if _on_worker():
+        return Threads(1)
     try:
         client = default_client()
     except ValueError:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mlopt.cluster import Executor, Threads
 from mlopt.cluster.near import NEAR
+from mlopt.cluster.threads import threads_here
 from mlopt.errors import InputError
 from mlopt.kernels.compiling import notes as notes_of_compiling
 from mlopt.kernels.compiling import worked
@@ -51,13 +52,16 @@ class Sample:
     weights : ndarray of shape (n,), float64
         Ones when the caller gave none.
     read_in : float
-        Seconds in which a Dask collection was read; 0 of what is in memory.
+        Seconds in which a Dask collection was read and posed; 0 of what is in memory.
+    told : tuple of str
+        What a plan has to say of the rows.
     """
 
     rows: Rows
     y: NDArray[Any]
     weights: NDArray[np.float64]
     read_in: float = 0.0
+    told: tuple[str, ...] = ()
 
 
 def read(
@@ -235,20 +239,16 @@ def resources_of(executor: Executor) -> Resources:
     return replace(found, threads=min(found.threads, executor.threads))
 
 
-def near(rows: Rows) -> Rows:
+def brought_if_few(rows: Rows) -> tuple[Rows, tuple[str, ...]]:
     """Rows of workers, in this process where a pass takes less than to ask a worker.
 
-    Others stay, and all do where the user wants plans in any case (`mlopt.plan`).
+    And what a plan has to say of it. Others stay, and all do where the user wants plans in
+    any case (`mlopt.plan`).
     """
     if isinstance(rows.executor, Threads) or plans_always() or rows.nbytes > NEAR:
-        return rows
-    return rows.moved(Threads(), rows.n if rows.nonzero <= SMALL else None)
-
-
-def told_near(given: Executor, rows: Rows) -> tuple[str, ...]:
-    """What a plan says of rows that came from the workers they were given on."""
-    stayed = isinstance(given, Threads) or not isinstance(rows.executor, Threads)
-    return () if stayed else (came(rows.nbytes),)
+        return rows, ()
+    size = rows.n if rows.nonzero <= SMALL else None
+    return rows.moved(threads_here(), size), (came(rows.nbytes),)
 
 
 def see_columns(estimator: Any, X: Any) -> None:

@@ -32,13 +32,12 @@ from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
 from mlopt.gd.estimator_base import (
     Sample,
     apply,
+    brought_if_few,
     check_parameters,
-    near,
     plan_after,
     plan_before,
     read,
     score,
-    told_near,
 )
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -47,7 +46,7 @@ from mlopt.gd.plans.stop import Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import Plan, format_seconds
 from mlopt.rows import Rows
-from mlopt.rows.source import is_dask
+from mlopt.rows.source import collected, is_dask
 
 Array = NDArray[Any]
 
@@ -92,6 +91,7 @@ class LinearModel:
             kind, theirs = self._kind, self._theirs()
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
             return self
+        y, sample_weight = collected(y), collected(sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
             limit = self._limit
@@ -120,6 +120,7 @@ class LinearModel:
         check_parameters(twin)
         if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
+        y, sample_weight = collected(y), collected(sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
         return plan_before(chosen.choice)
@@ -161,7 +162,9 @@ class LinearModel:
             numeric=isinstance(self, RegressorMixin), block_rows=self._block_rows(),
             by_columns=self._by_columns,
         )  # fmt: skip
-        sample = replace(sample, rows=near(sample.rows))
+        if not isinstance(X, Rows):  # whose place somebody else has chosen
+            rows, told = brought_if_few(sample.rows)
+            sample = replace(sample, rows=rows, told=told)
         return sample, self._problem(sample)
 
     def _prepare(
@@ -170,7 +173,7 @@ class LinearModel:
         """What `fit` trains on, and the solver that it chose."""
         started = time.perf_counter()
         sample, problem = self._posed(X, y, sample_weight, where)
-        told = told_near(where, sample.rows)
+        told = sample.told
         if is_dask(X):
             read_in = time.perf_counter() - started
             sample = replace(sample, read_in=read_in)
@@ -179,7 +182,7 @@ class LinearModel:
         named = getattr(self, "solver", "auto") != "auto"
         chosen = choose(
             str(self), wanted, self._methods(), problem, stop, aside,
-            max_iter=self._limit, firm=named,
+            max_iter=self._limit, firm=named, comes=not isinstance(X, Rows),
         )  # fmt: skip
         return sample, chosen.noting(*told)
 

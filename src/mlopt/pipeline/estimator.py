@@ -313,10 +313,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _brought(self, X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
         """Few rows of workers here, where little is done to them; and that they came."""
-        here_X, here_y, told = brought(X, y)
-        if not told or not any(True for _ in self._light(here_X, here_y)):
-            return X, y, ()
-        return here_X, here_y, (told,)
+        X, y, told = brought(X, y, lambda *given: any(True for _ in self._light(*given)))
+        return X, y, (told,) if told else ()
 
     def _light(self, X: Any, y: Any) -> Iterator[Any]:
         """The rows, where what is done to them is known to take little a value."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from mlopt.cluster import Threads, executor
 from mlopt.cluster.near import would_be_near
@@ -10,13 +13,20 @@ from mlopt.plan import format_bytes
 from mlopt.rows.source import collected, is_dask
 
 
-def brought(X: Any, y: Any) -> tuple[Any, Any, str]:
+def brought(
+    X: Any, y: Any, light: Callable[[Any, Any], bool] | None = None
+) -> tuple[Any, Any, str]:
     """Few rows of a Dask array on the active client's workers and their targets, here.
 
-    Others as they are. And what a plan has to say of it.
+    Others as they are, and those for which what is done to such an array is not ``light``.
+    And what a plan has to say of it.
     """
-    if not (is_dask(X) and would_be_near(X)) or isinstance(executor(), Threads):
+    if not (is_dask(X) and would_be_near(X, y)) or isinstance(executor(), Threads):
         return X, y, ""
+    if light is not None:
+        like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
+        if not light(like, None if y is None else np.zeros(len(X), int)):
+            return X, y, ""
     return collected(X), collected(y), came(X.nbytes)
 
 

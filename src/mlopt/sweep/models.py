@@ -6,6 +6,7 @@ that is not on the list is refused. That is safer, not safe.
 
 from __future__ import annotations
 
+import copy
 import re
 import zipfile
 from contextlib import suppress
@@ -80,8 +81,12 @@ TRUSTED = frozenset(
 skops trusts by itself, and beyond the operators of ours on the table."""
 
 
+SAID = ("leaderboard_", "report_", "plan_", "test_scores_")
+"""What the model of `mlopt.sweep` says of itself."""
+
+
 def dump_model(model: Any) -> bytes:
-    """A fitted model as the content of a ``.skops`` file.
+    """A fitted model as the content of a ``.skops`` file, without how it was found.
 
     Raises
     ------
@@ -90,6 +95,9 @@ def dump_model(model: Any) -> bytes:
     """
     import skops.io
 
+    model = copy.copy(model)
+    for name in SAID:
+        vars(model).pop(name, None)
     content: bytes = skops.io.dumps(model)
     _check(skops.io.get_untrusted_types(data=content), "The model")
     return content

@@ -33,7 +33,8 @@ def best_model(data: Any = None, target: str | None = None, **given: Any) -> Any
     Pipeline
         Of scikit-learn, fitted on all training rows; it takes tables like ``data``. With
         ``leaderboard_``, a data frame of all trials, the best first; ``report_``, a page of
-        HTML; ``plan_``, predicted beside measured; and ``test_scores_``, by metric.
+        HTML; ``plan_``, predicted beside measured; and ``test_scores_``, by metric. These
+        are not in ``model.skops``.
 
     Raises
     ------

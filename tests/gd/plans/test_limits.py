@@ -140,15 +140,19 @@ def test_who_begins_anew_must_have_passes_left() -> None:
     assert raced([first, other], max_iter=few).names == ["lbfgs"]
 
 
-@pytest.mark.parametrize("high", [10.0, 15.0])
-def test_what_may_need_more_than_the_limit_is_left_at_half_of_it(high: float) -> None:
+@pytest.mark.parametrize(("high", "dear"), [(10.0, 1.0), (15.0, 1.0), (15.0, 2.0)])
+def test_what_may_need_more_than_the_limit_is_left_at_half_of_it(
+    high: float, dear: float
+) -> None:
     first, other = anew()
-    long = replace(other, passes=Passes.known(11.0), span=(5.0, 5.0))
-    dear = replace(other, passes=Passes.known(5.0), span=(9.0, 9.0))
-    doubtful = replace(first, passes=Passes(8.0, 5.0, high, "typical"))
-    race = raced([doubtful, long, dear], max_iter=12)
-    assert race.names == ["lbfgs"] + ["dual-coordinate-descent"] * (high > 12)
-    assert race.names == ["lbfgs"] or race.alternative is dear
+    doubtful = replace(
+        first, passes=Passes(8.0, 5.0, high, "typical"), predicted_seconds=1.0
+    )
+    all_allowed = 12 / 8.0
+    slow = replace(other, passes=Passes.known(5.0), span=(1.0, dear * all_allowed - 0.1))
+    names = raced([doubtful, slow], max_iter=12).names
+    left = high > 12 and dear == 1
+    assert names == ["lbfgs"] + ["dual-coordinate-descent"] * left
 
 
 def test_without_a_gap_a_run_ends_at_its_own_worst_case() -> None:

@@ -36,7 +36,7 @@ def outline(n: int, d: int = 20) -> Outline:
 
 
 def brings(name: str, n: int) -> bool:
-    able, _ = ways(BY_NAME[name], places(outline(n), REMOTE))
+    able, _ = ways(BY_NAME[name], places(outline(n), REMOTE, comes=True))
     best, _ = min(able, key=lambda way: way[1](10).seconds(REMOTE))
     return best.brings
 
@@ -46,9 +46,17 @@ def test_few_rows_come_and_many_stay() -> None:
     assert not brings("lbfgs", 3_000_000)
 
 
+def test_they_stay_where_somebody_else_has_chosen_their_place() -> None:
+    able, _ = ways(BY_NAME["lbfgs"], places(outline(3000), REMOTE))
+    assert [where.brings for where, _ in able] == [False]
+    cost = prices(("lbfgs",), outline(3000), REMOTE, 10)["lbfgs"]
+    assert not isinstance(cost, str)
+    assert cost.round_trips > 10
+
+
 def test_they_come_once_however_many_passes_there_are() -> None:
     given = outline(3000)
-    there, here = places(given, REMOTE)
+    there, here = places(given, REMOTE, comes=True)
     price = here.price(BY_NAME["lbfgs"])
     assert callable(price)
     few, many = price(5), price(50)
@@ -84,7 +92,7 @@ def test_one_worker_is_asked_as_several_are() -> None:
 def test_too_many_bytes_do_not_come(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "memory_limit", lambda: 1000)
     given = replace(outline(3000), loss="squared_hinge")
-    found, why = ways(BY_NAME[name], places(given, REMOTE))
+    found, why = ways(BY_NAME[name], places(given, REMOTE, comes=True))
     assert not found
     assert f"{given.shape.nbytes} bytes" in why
     assert "is 500" in why
@@ -92,7 +100,7 @@ def test_too_many_bytes_do_not_come(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_copy_that_is_much_for_a_worker_does_not_come() -> None:
     small = replace(REMOTE, memory=4 * outline(3000).shape.nbytes)
-    with_room = ways(BY_NAME["lbfgs"], places(outline(3000), REMOTE))[0]
-    without = ways(BY_NAME["lbfgs"], places(outline(3000), small))[0]
+    with_room = ways(BY_NAME["lbfgs"], places(outline(3000), REMOTE, comes=True))[0]
+    without = ways(BY_NAME["lbfgs"], places(outline(3000), small, comes=True))[0]
     assert len(with_room) == 2
     assert all(not where.brings for where, _ in without)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster import Threads, local_cluster
+from mlopt.cluster import executor as executor_for
 from mlopt.cluster.workers import Cluster
 from mlopt.gd.plans import running
+from mlopt.rows import Rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -91,6 +94,7 @@ def test_who_brought_the_rows_here_asks_no_worker_any_more(
         found = mlopt.gd.plan(task, X, y, client=client, **settings)
     assert "come from the workers to this process" in found.explain()
     assert found.chosen.posed is found.chosen.posed
+    assert len(pickle.dumps(found.ranker.problem)) < X.nbytes / 10
     for name in ("results", "submit"):
         monkeypatch.setattr(Cluster, name, None)
     there = found.run()
@@ -104,9 +108,8 @@ def test_few_rows_of_workers_are_fitted_as_those_in_memory(
 ) -> None:
     few, y = X[:2000], Y[:2000]
     lazy = da.from_array(few, chunks=(500, 15)), da.from_array(y, chunks=500)
-    here = kind().fit(few, y)
     with dask.config.set({"mlopt.plan": "where it pays"}), client.as_current():
-        found = kind().fit(*lazy)
+        here, found = kind().fit(few, y), kind().fit(*lazy)
     told = found.plan_.explain()
     assert "come from the workers to this process" in told
     assert "read in" in told
@@ -114,6 +117,21 @@ def test_few_rows_of_workers_are_fitted_as_those_in_memory(
     if kind is mlopt.Ridge:  # others have methods that need the rows in one piece
         stayed = kind().fit(*lazy)
         assert "come from the workers" not in stayed.plan_.explain()
+
+
+def test_rows_that_are_placed_already_stay(client: distributed.Client) -> None:
+    with dask.config.set({"mlopt.plan": "where it pays"}), client.as_current():
+        here = Rows.of(X, executor=Threads(1))
+        there = Rows.of(X, executor=executor_for(client))
+        for rows in (here, there):
+            told = mlopt.LogisticRegression().fit(rows, Y).plan_.explain()
+            assert "read in" not in told
+        assert "come from the workers" not in mlopt.Ridge().fit(here, Y).plan_.explain()
+        assert "come from the workers" not in mlopt.Ridge().fit(there, Y).plan_.explain()
+        found = mlopt.gd.plan(TASKS["logistic"][0], here, Y, speculation=False)
+        assert not found.chosen.brings
+    found = mlopt.gd.plan(TASKS["logistic"][0], there, Y, speculation=False)
+    assert found.ranker.resources.remote
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])

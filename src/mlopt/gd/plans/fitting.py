@@ -45,6 +45,8 @@ class Ranker:
 
     Attributes
     ----------
+    comes : bool
+        Whether rows of workers may come to this process where that takes less.
     passes : dict of str to Passes
         What is known of each method's passes so far.
     refused : dict of str to str
@@ -55,6 +57,7 @@ class Ranker:
     resources: Resources
     stop: Stop
     methods: tuple[Method, ...]
+    comes: bool = False
     passes: dict[str, Passes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _ways: dict[str, Ways] = field(default_factory=dict)
@@ -152,7 +155,7 @@ class Ranker:
 
     @cached_property
     def _places(self) -> tuple[Place, ...]:
-        return places(self.outline, self.resources)
+        return places(self.outline, self.resources, comes=self.comes)
 
     @property
     def _provable(self) -> bool:
@@ -201,6 +204,7 @@ def choose(
     max_iter: float = float("inf"),
     *,
     firm: bool = True,
+    comes: bool = False,
 ) -> Chosen:
     """The method that is predicted to end first, or ``wanted`` unless that is "auto".
 
@@ -226,6 +230,8 @@ def choose(
         others take longer than it would.
     firm : bool, default=True
         Whether ``wanted`` is what the user names, which is not left for another.
+    comes : bool, default=False
+        Whether rows of workers may come to this process where that takes less.
 
     Raises
     ------
@@ -243,7 +249,7 @@ def choose(
     why = {n: w for n in names if (w := unfit(BY_NAME[n], *fits))}
     aside = dict(left_out or {}) if wanted == "auto" else {}
     able = tuple(BY_NAME[name] for name in names if name not in why)
-    ranker = Ranker(problem, resources, stop, able)
+    ranker = Ranker(problem, resources, stop, able, comes)
     preferred = ranker.ranked(m for m in able if m.name not in aside)
     found = {one.name: one for one in preferred or ranker.ranked(able)}
     if wanted == "auto":

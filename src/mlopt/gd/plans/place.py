@@ -37,15 +37,15 @@ class Place:
         To bring rows of workers to this process; empty where they stay.
     refused : str
         Why methods cannot have all rows in one piece; "" where they can.
-    spare : bool
-        Whether only what needs the rows in one piece may run there.
+    only_in_one_piece : bool
+        Whether only what needs the rows so may run there.
     """
 
     outline: Outline
     resources: Resources
     sending: Cost = field(default_factory=Cost)
     refused: str = ""
-    spare: bool = False
+    only_in_one_piece: bool = False
 
     @property
     def brings(self) -> bool:
@@ -88,12 +88,14 @@ class Place:
         return proof_cost(self.outline.shape, here).seconds(here, here.threads)
 
 
-def places(outline: Outline, resources: Resources) -> tuple[Place, ...]:
+def places(
+    outline: Outline, resources: Resources, *, comes: bool = False
+) -> tuple[Place, ...]:
     """Where rows may be: where they are, and those of workers here.
 
     They come here if half of the memory has room: for methods that need them in one piece,
-    and for others where a copy is little beside that of a worker, too, unless the user
-    wants plans for what is there in any case (`mlopt.plan`).
+    and for others, if they may (``comes``), where a copy is little beside that of a worker,
+    too, unless the user wants plans for what is there in any case (`mlopt.plan`).
     """
     if not resources.remote:
         return (Place(outline, resources),)
@@ -109,7 +111,7 @@ def places(outline: Outline, resources: Resources) -> tuple[Place, ...]:
             replace(outline, shape=replace(shape, blocks=1)),
             resources.one_process,
             replace(scan(shape, resources, 0.0), network=float(shape.nbytes)),
-            spare=plans_always() or shape.nbytes > little,
+            only_in_one_piece=plans_always() or not comes or shape.nbytes > little,
         ),
     )
 
@@ -122,7 +124,7 @@ def ways(method: Method, found: Iterable[Place]) -> tuple[Ways, str]:
     """Where a method can be used, with its price there; and why not elsewhere."""
     able, why = list[Way](), ""
     for place in found:
-        if place.spare and not method.in_one_piece:
+        if place.only_in_one_piece and not method.in_one_piece:
             continue
         price = place.price(method)
         if isinstance(price, str):

@@ -99,7 +99,8 @@ def plan(
         if (why := unfit(m, task.loss_name, problem.sharp, stop))
     }
     able = tuple(m for m in wanted if m.name not in useless)
-    ranker = Ranker(problem, resources_of(executor), stop, able)
+    where = resources_of(problem.rows.executor)
+    ranker = Ranker(problem, where, stop, able, comes=True)
     # A limit of passes may rule out the cheapest.
     ranked = ranker.contenders if max_iter is None else ranker.ranked
     # What may touch a few rows only is no rival of what takes whole passes.

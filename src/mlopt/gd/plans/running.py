@@ -218,8 +218,6 @@ def raced(
         if isinstance(a, Alternative)
         and (a.method.continues or not (gap and a.method.iterates))
     ]
-    if max_iter and not gap:  # first what is sure to end when half of the passes are gone
-        able.sort(key=lambda a: 2 * a.passes.high > max_iter)
     rows = one.posed.rows
     shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
     with nullcontext() if shared else between_passes():
@@ -311,7 +309,8 @@ class Race:
 
         A fit that no gap ends must not depend on what else the machine does: passes count,
         at the pace that was predicted. Where half of those allowed are gone, one that ends
-        within the others is surer: if it takes next to nothing, or this one may need more.
+        within the others is surer: if it takes next to nothing, or, where this one may need
+        more, no longer than all of those allowed.
         Towards a gap, what is to come counts, and the worst case of the other one, times
         what is not known of it: where one guess was wrong, so may be the next. But what was
         left has its turn again, so that the other can be tried where it is thought to end,
@@ -329,7 +328,7 @@ class Race:
             suffice = self._suffice(following)
             allowed = self.max_iter or np.inf
             half, unsure = 2 * self.passes > allowed, one.passes.high > allowed
-            if half and suffice and (unsure or most < _TRIFLE):
+            if half and suffice and most < max(_TRIFLE, unsure and pace * allowed):
                 return True
             ends = following.method.continues or suffice
             return late and ends and self.training.passes * pace > most

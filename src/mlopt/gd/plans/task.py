@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from mlopt.cluster import Executor, Threads
+from mlopt.cluster.threads import threads_here
 from mlopt.errors import InputError
 from mlopt.gd.columns import REGRESSION, Model, layout
 from mlopt.gd.estimator_base import check_weights
@@ -191,6 +192,9 @@ class Problem:
         """Whether a penalty has kinks, as L1, or edges, as for positive weights."""
         return any(model.sharp for model in self.models)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "here"}
+
     def split(self, start: tuple[Array, Array] | None) -> list[tuple[Array, Array]] | None:
         """Weights (columns, d) and intercepts (columns,) of all models, model by model."""
         if start is None:
@@ -208,7 +212,7 @@ class Problem:
         """The same on rows of this process, brought from workers once."""
         if isinstance(self.rows.executor, Threads):
             return self
-        return self.on(self.rows.moved(Threads()))
+        return self.on(self.rows.moved(threads_here()))
 
     @cached_property
     def sums(self) -> Sums:

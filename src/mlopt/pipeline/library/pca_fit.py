@@ -16,11 +16,10 @@ from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import (
     FLOATS,
-    near,
+    brought_if_few,
     plan_after,
     resources_of,
     see_columns,
-    told_near,
 )
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.row_products import block_rows
@@ -62,20 +61,22 @@ def prepare(estimator: Any, X: Any, where: Executor) -> tuple[Rows, Shape, Choic
     InputError
         When X or a parameter cannot work, or no solver has the memory it needs.
     """
-    rows = _read(estimator, X, where)
+    rows, told = _read(estimator, X, where), tuple[str, ...]()
+    if not isinstance(X, Rows):  # whose place somebody else has chosen
+        rows, told = brought_if_few(rows)
     shape = _shape(rows, estimator)
     wanted = WAYS.get(estimator.svd_solver, "auto")
     resources = resources_of(rows.executor)
     choice = choose_solver(str(estimator), wanted, shape, resources)
-    return rows, shape, replace(choice, notes=told_near(where, rows))
+    return rows, shape, replace(choice, notes=told)
 
 
 def _read(estimator: Any, X: Any, where: Executor) -> Rows:
     if isinstance(X, Rows):
-        estimator.n_features_in_, rows = X.d, near(X)
+        estimator.n_features_in_, rows = X.d, X
     elif is_dask(X):
         see_columns(estimator, X)
-        rows = near(Rows.of(X, executor=where))
+        rows = Rows.of(X, executor=where)
     else:
         # `Rows` looks for NaN and infinity, on all threads: once is enough.
         X = validate_data(
