@@ -313,7 +313,7 @@ class Rows:
         X = _together(self.map(_features)) if here else None
         if X is None:
             return self.moved(self.executor, self.n) if may else self
-        return _cut(X, self.map(_extra), self.executor, self.n)
+        return _cut(X, self.map(_whole), self.executor, self.n)
 
     def moved(self, executor: Executor, block_rows: int | None = None) -> Rows:
         """The same rows, with what is beside them, held by another executor.
@@ -327,8 +327,7 @@ class Rows:
         """
         self._check_room()
         parts = self.map(_whole)
-        X = self._stack([X for X, _ in parts])
-        return _cut(X, [extra for _, extra in parts], executor, block_rows)
+        return _cut(self._stack([X for X, _ in parts]), parts, executor, block_rows)
 
     def in_order(self, order: Sequence[int]) -> Rows:
         """The same blocks, with the shelves that hold them visited in another order."""
@@ -444,21 +443,15 @@ def _features(block: Block) -> Any:
     return block.X
 
 
-def _extra(block: Block) -> dict[str, Any]:
-    return dict(block.extra)
-
-
 def _whole(block: Block) -> tuple[Any, dict[str, Any]]:
-    return block.X, _extra(block)
+    return block.X, dict(block.extra)
 
 
-def _cut(
-    X: Any, extras: list[dict[str, Any]], executor: Executor, block_rows: int | None
-) -> Rows:
-    """Rows of one matrix, known to be finite, with what is beside its blocks."""
-    joined = {k: np.concatenate([extra[k] for extra in extras]) for k in extras[0]}
-    rows = Rows.of(X, executor=executor, block_rows=block_rows, finite=True)
-    return rows.attach(**joined)
+def _cut(X: Any, parts: Sequence[Any], executor: Executor, rows: int | None) -> Rows:
+    """One matrix, known to be finite, as rows with what was beside its parts."""
+    joined = {k: np.concatenate([extra[k] for _, extra in parts]) for k in parts[0][1]}
+    cut = Rows.of(X, executor=executor, block_rows=rows, finite=True)
+    return cut.attach(**joined)
 
 
 def _together(parts: Sequence[Any]) -> Any:
