@@ -52,7 +52,7 @@ def imported() -> set[str]:
 
 @pytest.mark.slow
 def test_what_is_imported_is_declared_and_nothing_else() -> None:
-    packages = declared("images", "polars", "serve")
+    packages = declared("images", "polars", "serve", "sql")
     assert imported() == {MODULES.get(name, name) for name in {*packages} - THROUGH}
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlopt.pipeline.steps.checking import check_operator
     from mlopt.pipeline.steps.declared import register
     from mlopt.plan import Plan
+    from mlopt.predictive.answering import sql
     from mlopt.query.run import run
     from mlopt.resources import Resources
     from mlopt.scoring.predict import predict
@@ -71,6 +72,7 @@ __all__ = [
     "register",
     "run",
     "server",
+    "sql",
     "submit",
     "sweep",
 ]
@@ -104,6 +106,7 @@ _HOMES = {
     "predict": "mlopt.scoring.predict",
     "register": "mlopt.pipeline.steps.declared",
     "run": "mlopt.query.run",
+    "sql": "mlopt.predictive.answering",
     "submit": "mlopt.detached.job",
 }
 

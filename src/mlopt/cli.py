@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,7 +89,7 @@ def explain(
     settings: Settings = SETTINGS,
     where: Where = HERE,
 ) -> int:
-    """Show the plan of a sweep, or of a query: RUN ... ON ...; fits nothing.
+    """Show the plan of a sweep, or of a query: RUN ... or SELECT ...; fits nothing.
 
     Parameters
     ----------
@@ -165,63 +165,18 @@ def predict(
     """
     if not data:
         raise ConfigError("`predict` needs rows: mlopt predict MODEL DATA.")
-    if _many(data, output):
-        return _predict_files(model, data, output, proba, memory, scheduler)
+    from mlopt.scoring.commands import many, predict_file, predict_files
+
+    if many(data, output):
+        with _client(scheduler) as client:
+            whole = predict_files(model, data, output, proba, memory, client, _tell)
+        return DONE if whole else FAILED
     if memory is not None or scheduler is not None:
         raise ConfigError(
             "`--memory` and `--scheduler` are for files with an output each: name a folder "
             "as `--output`."
         )
-    return _predict_file(model, data[0], None if output is None else Path(output), proba)
-
-
-def _many(data: tuple[str, ...], output: str | None) -> bool:
-    """Whether files get an output each."""
-    if len(data) > 1 or Path(data[0]).expanduser().is_dir():
-        return True
-    if any(sign in data[0] for sign in "*?[") and not Path(data[0]).exists():
-        return True
-    return output is not None and (output.endswith(os.sep) or Path(output).is_dir())
-
-
-def _predict_files(
-    model: Path,
-    data: tuple[str, ...],
-    output: str | None,
-    proba: bool,
-    memory: str | None,
-    scheduler: str | None,
-) -> int:
-    if output is None:
-        raise ConfigError("Several files need `--output DIR`: a folder for predictions.")
-    from mlopt.report.files import files_progress
-    from mlopt.scoring.predict import predict as predict_files
-
-    with files_progress(sys.stderr) as observer, _client(scheduler) as client:
-        found = predict_files(
-            model, data, output=output, memory=memory, proba=proba, client=client,
-            observer=observer, tell=_tell,
-        )  # fmt: skip
-    _print(found.describe())
-    for source, reason in found.failed.items():
-        _tell(f"{source} failed: {reason}")
-    return FAILED if found.failed else DONE
-
-
-def _predict_file(model: Path, data: str, output: Path | None, proba: bool) -> int:
-    from mlopt.sweep.formulas import csv_of
-    from mlopt.sweep.models import model_file
-    from mlopt.sweep.predict import predict_file
-    from mlopt.writing import check_file, write_files
-
-    model = model_file(model)
-    if output is not None:
-        check_file(output, [model, data])
-    content = csv_of(predict_file(model, data, proba=proba, tell=_tell))
-    if output is None:
-        sys.stdout.write(content.decode())
-    else:
-        write_files({output: content})
+    predict_file(model, data[0], None if output is None else Path(output), proba, _tell)
     return DONE
 
 
@@ -298,6 +253,62 @@ def run(query: str, *, output: Path | None = None) -> int:
     from mlopt.query.printing import run_and_print
 
     run_and_print(query, output)
+    return DONE
+
+
+@app.command
+def sql(
+    query: str,
+    *,
+    table: tuple[str, ...] = (),
+    output: Path | None = None,
+    catalogue: Path | None = None,
+    scheduler: str | None = None,
+    settings: Settings = SETTINGS,
+) -> int:
+    """Answer SELECT ... PREDICT(tag, photo) GIVEN Labelled ... FROM ...: CSV.
+
+    Parameters
+    ----------
+    query
+        One SELECT; EXPLAIN SELECT shows its plan. See docs/sql.md.
+    table
+        NAME=FILE; may be said often. A NAME without is NAME.parquet or NAME.csv here.
+    output
+        File for the rows. [default: stdout]
+    catalogue
+        Folder of models. [default: MLOPT_CATALOGUE, or one in the user's home]
+    scheduler
+        Address of a Dask scheduler, for what must be searched.
+    """
+    from mlopt.predictive.commands import answer
+
+    with _client(scheduler) as client:
+        answer(query, table, output, catalogue, settings.names, settings.said, client)
+    return DONE
+
+
+@app.command
+def catalogue(
+    *words: str, folder: Path | None = None, unused: str | None = None, json_: Json = False
+) -> int:
+    """List models of SQL queries; or show or drop one: mlopt catalogue [ACTION] [NAME].
+
+    Parameters
+    ----------
+    words
+        list, show or drop, and the name of a model; or prune: drop all that no query of
+        these versions can find.
+    folder
+        As `--catalogue` of `mlopt sql`.
+    unused
+        For prune: also models that were not used for so long, as 30d.
+    json_
+        Print a list as JSON.
+    """
+    from mlopt.predictive.commands import about
+
+    about(words, folder, unused, json_)
     return DONE
 
 
@@ -435,6 +446,10 @@ def run_arguments(arguments: list[str] | None = None) -> Any:
 def _plan_of(source: str, settings: Settings, where: Where) -> Any:
     from mlopt.query.parser import is_query, parse
 
+    if re.match(r"\s*(select|with)\s", source, re.IGNORECASE):
+        from mlopt.predictive.answering import sql
+
+        return sql(f"EXPLAIN {source}", families=settings.names, **settings.said)
     if not is_query(source):
         from mlopt.sweep.run import explain as plan_of
 

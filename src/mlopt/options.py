@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mlopt.errors import InputError
@@ -58,6 +59,12 @@ def folder(name: str) -> str | os.PathLike[str] | None:
     if found is None or (isinstance(found, str | os.PathLike) and str(found)):
         return found
     raise refusal(name, "the path of a folder", found)
+
+
+def state_folder(kind: str, given: Path | str | None) -> Path:
+    """Where something is kept: what is given, else a folder of that name of the user's."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
+    return Path(given or state / "mlopt" / kind).expanduser().absolute()
 
 
 def plans_always() -> bool:

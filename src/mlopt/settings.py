@@ -76,6 +76,19 @@ class Settings:
     n_jobs: int | None = None
 
     @property
+    def said(self) -> dict[str, Any]:
+        """What is said, as values of a configuration; the families are `names`."""
+        said = {key: value for key, value in vars(self).items() if value is not None}
+        said.pop("families", None)
+        with suppress(KeyError, ValueError):  # seconds; or a duration, or neither
+            said["timeout"] = float(said["timeout"])
+        if self.drop is not None:
+            said["drop"] = listed(self.drop) or None
+        if self.cv is not None and self.cv.isdigit():
+            said["cv"] = int(self.cv)
+        return said
+
+    @property
     def names(self) -> list[str]:
         """The families by name."""
         return listed(self.families)
@@ -111,11 +124,7 @@ def config_of(source: str, settings: Settings, **given: Any) -> Any:
     """The configuration of a sweep: a file, or data, with what the command line says."""
     from mlopt.sweep.config import Config, load, override
 
-    given |= vars(settings)
-    with suppress(TypeError, ValueError):  # seconds; or a duration, or neither
-        given["timeout"] = float(given["timeout"])
-    given["drop"] = listed(given["drop"]) or None
-    given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
+    given |= settings.said
     if source.endswith(".toml"):
         return override(load(Path(source)), **given)
     return override(Config(), path=source, **given)

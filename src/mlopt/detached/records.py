@@ -31,6 +31,7 @@ from mlopt.caching.disk import Disk
 from mlopt.detached.kinds import AnyWork
 from mlopt.detached.work import Outcome
 from mlopt.errors import InputError, did_you_mean, masked
+from mlopt.options import state_folder
 from mlopt.writing import check_writable, finish_files, write_file
 
 RECORD, KEPT = "job.json", "kept"
@@ -224,10 +225,7 @@ def storage_of(given: Path | str | None) -> Path:
             "`storage` of a job must be a folder; the address of a study's database goes "
             f"into its configuration, as `search.storage`. Got {masked(str(found))}."
         )
-    if not found:
-        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        found = Path(state) / "mlopt" / "jobs"
-    return Path(found).expanduser().absolute()
+    return state_folder("jobs", found)
 
 
 def now() -> float:

@@ -1,0 +1,144 @@
+"""Names of tables: frames that are given, variables of the caller, files beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mlopt.errors import InputError, did_you_mean
+from mlopt.predictive.clauses import duckdb, quoted
+from mlopt.predictive.functions import Function
+from mlopt.rows.source import collected, is_dask
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".json")
+"""Of files that a name may mean: those that DuckDB reads by their names alone."""
+
+
+class Relations:
+    """The tables that a query may name, in a DuckDB of its own.
+
+    Parameters
+    ----------
+    tables : mapping of str to frame or path
+        pandas, polars, Arrow, or a Dask frame, which comes to this process; or a file.
+    variables : mapping of str to object
+        Where else a name may be a frame.
+    """
+
+    def __init__(self, tables: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+        # Else DuckDB would take variables of this code for tables.
+        mine = {"python_enable_replacements": False}
+        self.connection = duckdb().connect(config=mine)
+        self.variables = variables
+        self._there: dict[str, str] = {}
+        for name, table in tables.items():
+            if not self._add(name, table):
+                raise InputError(
+                    f"`tables[{name!r}]` must be a data frame (pandas, polars, Arrow or "
+                    f"Dask) or the path of a file, got {type(table).__name__}."
+                )
+
+    def close(self) -> None:
+        """Give back what DuckDB holds."""
+        self.connection.close()
+
+    def run(self, query: str) -> Any:
+        """The cursor of a query, whose names are looked up first.
+
+        Raises
+        ------
+        InputError
+            DuckDB cannot: with what it says.
+        """
+        with self._told():
+            self._find(query)
+            return self.connection.execute(query)
+
+    def check(self, query: str) -> None:
+        """Refuse what is not one SELECT over tables and columns that are there.
+
+        Raises
+        ------
+        InputError
+        """
+        with self._told():
+            kinds = [one.type.name for one in self.connection.extract_statements(query)]
+        if kinds != ["SELECT"]:
+            raise InputError(
+                f"`query` must be one SELECT, got {' and '.join(kinds) or 'none'}: it "
+                "reads tables, and changes none."
+            )
+        with self._told():
+            self._find(query)
+            self.connection.execute(f"EXPLAIN {query}")
+
+    def add(self, function: Function, fields: Mapping[str, str]) -> None:
+        """Make a function of one structure, of fields with these names and SQL types."""
+        parameter = ", ".join(f"{quoted(name)} {kind}" for name, kind in fields.items())
+        self.connection.create_function(
+            function.name, function, [f"STRUCT({parameter})"], function.kind,
+            type="arrow", null_handling="special",
+        )  # fmt: skip
+
+    def columns(self, relation: str) -> dict[str, str]:
+        """Names and SQL types of the columns of a relation."""
+        found = self.run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        return {name: kind for name, kind, *_ in found}
+
+    def frame(self, query: str) -> pd.DataFrame:
+        """The rows of a query."""
+        found: pd.DataFrame = self.run(query).df()
+        return found
+
+    def _find(self, query: str) -> None:
+        """Make tables of the names in a query that are none yet."""
+        for name in sorted(self.connection.get_table_names(query)):
+            if name.lower() in self._there:
+                continue
+            variable = self.variables.get(name)
+            # A text of that name is not meant as the path of a file.
+            if isinstance(variable, str | Path) or not self._add(name, variable):
+                paths = (Path(f"{name}{suffix}") for suffix in SUFFIXES)
+                self._add(name, next((path for path in paths if path.is_file()), None))
+
+    def _add(self, name: str, table: Any) -> bool:
+        if isinstance(table, str | Path):
+            path = str(Path(table).expanduser()).replace("'", "''")
+            self.run(f"CREATE VIEW {quoted(name)} AS SELECT * FROM '{path}'")
+        elif is_dask(table):
+            return self._add(name, collected(table))
+        elif isinstance(table, pd.DataFrame):
+            self.connection.register(name, table.rename(columns=str))
+        elif type(table).__module__.partition(".")[0] in ("polars", "pyarrow"):
+            self.connection.register(name, table)
+        else:
+            return False
+        self._there[name.lower()] = name
+        return True
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What DuckDB says, as errors of ours in one line."""
+        db = duckdb()
+        try:
+            yield
+        except db.Error as error:
+            said = str(error).partition("\nLINE ")[0]
+            found = re.match("Catalog Error: Table with name (.+) does not exist", said)
+            said = self._unknown(found[1]) if found else " ".join(said.split())
+            raise InputError(said) from error
+
+    def _unknown(self, name: str) -> str:
+        frames = [
+            n for n, value in self.variables.items() if isinstance(value, pd.DataFrame)
+        ]
+        return (
+            f"There is no table {name}: give it as `tables`, as a variable that is a data "
+            f"frame, or as a file {name}.csv or {name}.parquet here."
+            f"{did_you_mean(name, [*self._there.values(), *frames])}"
+        )

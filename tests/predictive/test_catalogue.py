@@ -1,0 +1,171 @@
+"""Models are kept whole, found by their content, shown, dropped and pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import mlopt
+from mlopt.cli import main
+from mlopt.errors import InputError
+from mlopt.predictive.catalogue import ENTRY, Catalogue
+
+QUERY = """
+    SELECT PREDICT(tag, light) GIVEN labelled AS tag, count(*) AS n FROM photos GROUP BY ALL
+"""
+
+
+@pytest.fixture
+def models(
+    tmp_path: Path, photos: pd.DataFrame, labelled: pd.DataFrame, quick: dict[str, Any]
+) -> Catalogue:
+    """A catalogue of one model, and the tables as files in the working folder."""
+    photos.to_csv(tmp_path / "photos.csv", index=False)
+    labelled.to_csv(tmp_path / "labelled.csv", index=False)
+    mlopt.sql(QUERY, {"photos": photos, "labelled": labelled}, **quick)
+    return Catalogue(quick["catalogue"])
+
+
+def test_a_model_is_the_output_of_its_sweep(
+    models: Catalogue, photos: pd.DataFrame
+) -> None:
+    (entry,) = models.entries()
+    assert entry.clause == "PREDICT(tag, light) GIVEN labelled"
+    assert entry.current
+    assert models.result(entry)["n_trials"] == 2
+    folder = models.path(entry.name[:5])
+    assert len(mlopt.load(folder).predict(photos[["light"]])) == len(photos)
+
+
+def test_a_model_is_found_by_its_name_alone(models: Catalogue) -> None:
+    with pytest.raises(InputError, match="has no model 'tga'"):
+        models.path("tga")
+    with pytest.raises(InputError, match="has no model ''"):
+        models.path("")
+    (entry,) = models.entries()
+    other = models.folder / f"{entry.name}2"
+    (models.folder / entry.name).rename(other)
+    models.keep(other, entry.clause)
+    other.rename(models.folder / "tag-other")
+    models.keep(models.folder / "tag-other", entry.clause)
+    assert [one.name for one in models.entries()] == ["tag-other"]
+    models.drop("tag-o")
+    assert models.entries() == []
+
+
+def test_what_was_never_finished_is_no_model(
+    models: Catalogue, quick: dict[str, Any]
+) -> None:
+    (entry,) = models.entries()
+    (models.folder / entry.name / ENTRY).unlink()
+    assert models.entries() == []
+    assert models.prune() == [entry.name]
+    assert list(models.folder.glob("tag-*")) == []
+
+
+@pytest.mark.parametrize("word", ["mlopt", "scikit-learn"])
+def test_models_of_other_versions_are_pruned(models: Catalogue, word: str) -> None:
+    (entry,) = models.entries()
+    path = models.folder / entry.name / ENTRY
+    record = json.loads(path.read_text())
+    record["versions"][word] = "0.0.1"
+    path.write_text(json.dumps(record))
+    assert not models.entries()[0].current
+    assert models.prune() == [entry.name]
+    assert models.entries() == []
+
+
+def test_models_that_are_used_are_kept(models: Catalogue) -> None:
+    (entry,) = models.entries()
+    path = models.folder / entry.name
+    assert models.prune() == []
+    long_ago = time.time() - 1000
+    os.utime(path / ENTRY, (long_ago, long_ago))
+    assert models.prune(unused=2000) == []
+    assert models.use(path)
+    assert models.prune(unused=500) == []
+    os.utime(path / ENTRY, (long_ago, long_ago))
+    with models.place("tag", entry.name.partition("-")[2]):  # somebody plans it anew
+        assert models.prune(unused=500) == []
+    assert models.prune(unused=500) == [entry.name]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main([str(one) for one in arguments])
+        said = capsys.readouterr()
+        return int(end.value.code or 0), said.out, said.err
+
+    return run
+
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ("--families", "linear", "--n-trials", "2", "--cv", "3")
+
+
+def test_the_command_line_answers_and_lists(
+    models: Catalogue, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(models.folder.parent)
+    folder = ("--catalogue", models.folder)
+    status, out, _ = run("sql", QUERY, *QUICK, *folder, "--table", "photos=photos.csv")
+    assert status == 0
+    assert out.startswith("tag,n\n")
+    assert len(models.entries()) == 1  # of the same rows, though they come from a file
+    status, again, _ = run("sql", QUERY, *QUICK, *folder, "--output", "rows.csv")
+    assert (status, again) == (0, "")
+    assert sorted(Path("rows.csv").read_text().splitlines()) == sorted(out.splitlines())
+    status, out, _ = run("explain", QUERY, *QUICK)
+    assert status == 0
+    assert "PREDICT(tag, light)" in out
+
+    where = ("--folder", models.folder)
+    (entry,) = models.entries()
+    status, out, _ = run("catalogue", *where)
+    assert status == 0
+    assert entry.name in out
+    assert "linear, accuracy" in out
+    assert (
+        json.loads(run("catalogue", "list", "--json", *where)[1])[0]["name"] == entry.name
+    )
+    assert "accuracy" in run("catalogue", "show", "tag", *where)[1]
+    assert run("catalogue", "prune", "--unused", "30d", *where)[:2] == (0, "")
+    assert "is gone" in run("catalogue", "drop", entry.name, *where)[1]
+    assert "no models" in run("catalogue", *where)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sql", "SELECT 1", "--table", "x"), "must be NAME=FILE"),
+        (("sql", "SELECT 1", "--table", "x=none.csv"), "there is no file none.csv"),
+        (("sql", "SELECT 1", "--target", "x"), "leave out `target`"),
+        (("sql", "SELECT PREDICT(a)"), "must be followed by GIVEN"),
+        (("catalogue", "shw"), "takes list, show NAME"),
+        (("catalogue", "show"), "takes list, show NAME"),
+        (("catalogue", "prune", "--unused", "long"), "such as 30d"),
+        (("catalogue", "drop", "none"), "has no model 'none'"),
+    ],
+)
+def test_the_command_line_refuses_in_a_line(
+    arguments: tuple[str, ...],
+    said: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLOPT_CATALOGUE", str(tmp_path / "models"))
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
