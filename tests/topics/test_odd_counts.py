@@ -164,9 +164,6 @@ def test_topics_of_documents_are_found_block_by_block() -> None:
 
 def test_the_examples_run() -> None:
     page = Path(__file__).parents[2] / "docs/topics.md"
-    for told in (
-        doctest.testmod(mlopt.topics.estimator),
-        doctest.testfile(str(page), module_relative=False),
-    ):
-        assert told.attempted
-        assert not told.failed
+    told = doctest.testfile(str(page), module_relative=False)
+    assert told.attempted
+    assert not told.failed
