@@ -20,7 +20,6 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
-import mlopt.factors.estimator
 from mlopt import MatrixFactorization
 from mlopt.cluster import MeshHere, Threads
 from mlopt.errors import InputError
