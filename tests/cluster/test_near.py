@@ -7,6 +7,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
@@ -90,6 +91,8 @@ def test_who_drives_a_job_has_one_thread_for_it(client: distributed.Client) -> N
 
 
 FEW = da.from_array(X)
+PLAIN = pd.DataFrame(X, columns=[*"abcd"]).assign(y=Y)
+FRAME = dd.from_pandas(PLAIN, npartitions=3)
 HALF = da.from_array(np.broadcast_to(0.0, (int(NEAR / 12), 1)))
 
 
@@ -102,6 +105,10 @@ HALF = da.from_array(np.broadcast_to(0.0, (int(NEAR / 12), 1)))
         ((FEW[da.from_array(Y) > 0], None), False), ((FEW.astype(object), None), False),
         ((FEW.map_blocks(sp.csr_array, meta=sp.csr_array((0, 4))), None), False),
         ((FEW, FEW[FEW[:, 0] > 0, 0]), False),
+        ((FRAME[["a", "b"]], FRAME["y"]), True), ((FRAME, None), True), ((FRAME, Y), True),
+        ((FRAME.assign(c=1), None), False), ((FRAME, FRAME["y"] + 1), False),
+        ((dd.from_pandas(pd.DataFrame(MANY), npartitions=2), None), False),
+        ((dd.from_dask_array(FEW), None), False),
     ],
 )  # fmt: skip
 def test_what_dask_tells_to_be_little_would_be_near(data: Any, near: bool) -> None:
@@ -130,6 +137,21 @@ def test_what_does_not_come_is_not_computed(
     np.testing.assert_array_equal(found, X)
     assert len(asked) == 2
     assert told
+
+
+def test_frames_that_workers_hold_come_if_they_are_few(client: distributed.Client) -> None:
+    held = FRAME.persist()
+    distributed.wait(held)
+    assert would_be_near(held[["a", "b"]], held["y"])
+    assert not would_be_near(held[["a", "b"]] * 2, held["y"])
+    light = mlopt.make_pipeline(StandardScaler(), LogisticRegression())
+    for frame in (held, FRAME):
+        found, y, told = light._brought(frame[["a", "b"]], frame["y"])
+        pd.testing.assert_frame_equal(found, PLAIN[["a", "b"]])
+        pd.testing.assert_series_equal(y, PLAIN["y"])
+        assert told
+        heavy = mlopt.make_pipeline(StandardScaler(), RandomForestClassifier(2))
+        assert heavy._brought(frame, Y) == (frame, Y, ())
 
 
 @pytest.mark.parametrize("model", [

@@ -32,7 +32,7 @@ def are_near(data: Iterable[Any]) -> bool:
 
 
 def would_be_near(X: Any, y: Any) -> bool:
-    """Whether a Dask array tells, unread, that it and its targets would be near here."""
+    """Whether Dask data tell, unread, that they and their targets would be near here."""
     if plans_always() or len(getattr(X, "shape", ())) != 2:
         return False
     sizes = [_lazy_bytes(X), 0.0 if y is None else _lazy_bytes(y) or _bytes(y)]
@@ -40,9 +40,29 @@ def would_be_near(X: Any, y: Any) -> bool:
 
 
 def _lazy_bytes(data: Any) -> float | None:
-    """Of a dense Dask array of numbers; None of others, or where lengths are not known."""
+    """Of a dense Dask array of numbers, or of a frame whose rows are in memory somewhere;
+    None of others, or where lengths are not known."""
+    if hasattr(data, "expr"):
+        sizes = [_held_bytes(one) for one in data.expr.walk()]
+        return None if None in sizes else sum(filter(None, sizes))
     known = isinstance(getattr(data, "_meta", None), np.ndarray) and data.dtype != object
     return float(data.nbytes) if known and data.nbytes == data.nbytes else None
+
+
+def _held_bytes(expression: Any) -> float | None:
+    """That a part of a Dask frame holds itself: none where it chooses columns of others."""
+    kind = type(expression).__name__
+    if kind == "FromPandas":
+        return _bytes(expression.frame.iloc[:])
+    if kind == "FromGraph":  # as `persist` leaves it
+        from distributed import Future
+
+        parts = [*expression.operand("layer").values()]
+        if not all(isinstance(part, Future) for part in parts):
+            return None
+        sizes = parts[0].client.nbytes([part.key for part in parts], summary=False)
+        return float(sum(sizes.values())) if len(sizes) == len(parts) else None
+    return 0.0 if kind == "Projection" else None
 
 
 def _bytes(data: Any) -> float | None:

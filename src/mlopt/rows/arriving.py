@@ -16,13 +16,18 @@ from mlopt.rows.source import collected, is_dask
 def brought(
     X: Any, y: Any, light: Callable[[Any, Any], bool] | None = None
 ) -> tuple[Any, Any, str]:
-    """Few rows of a Dask array on the active client's workers and their targets, here.
+    """Few rows of Dask data on the active client's workers and their targets, here.
 
-    Others as they are, and those for which what is done to such an array is not ``light``.
+    Others as they are, and those for which what is done to such rows is not ``light``.
     And what a plan has to say of it.
     """
     if not (is_dask(X) and would_be_near(X, y)) or isinstance(executor(), Threads):
         return X, y, ""
+    if hasattr(X, "columns"):  # somewhere in memory: to look at it computes nothing
+        rows, targets = collected(X), collected(y)
+        if light is not None and not light(rows, targets):
+            return X, y, ""
+        return rows, targets, came(rows.memory_usage(deep=True).sum())
     if light is not None:
         like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
         if not light(like, None if y is None else np.zeros(len(X), int)):
