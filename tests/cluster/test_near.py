@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -105,7 +106,7 @@ HALF = da.from_array(np.broadcast_to(0.0, (int(NEAR / 12), 1)))
         ((FEW[da.from_array(Y) > 0], None), False), ((FEW.astype(object), None), False),
         ((FEW.map_blocks(sp.csr_array, meta=sp.csr_array((0, 4))), None), False),
         ((FEW, FEW[FEW[:, 0] > 0, 0]), False),
-        ((FRAME[["a", "b"]], FRAME["y"]), True), ((FRAME, None), True), ((FRAME, Y), True),
+        ((FRAME[["a", "b"]], FRAME["y"]), True), ((FRAME.drop(columns="y"), Y), True),
         ((FRAME.assign(c=1), None), False), ((FRAME, FRAME["y"] + 1), False),
         ((dd.from_pandas(pd.DataFrame(MANY), npartitions=2), None), False),
         ((dd.from_dask_array(FEW), None), False),
@@ -194,6 +195,22 @@ def test_trials_of_other_models_go_to_workers(client: distributed.Client) -> Non
         DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, sampler="grid"
     )
     assert "on the cluster" in str(search.fit(X, Y).plan_)
+
+
+def test_few_rows_of_frames_come_to_searches_whatever_is_before_the_models(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del client
+    monkeypatch.setattr(Cluster, "reduce", None)  # a pass over rows
+    columns = ColumnTransformer([("a", StandardScaler(), ["a"])], remainder="passthrough")
+    search = mlopt.ModelSearchCV(
+        make_pipeline(columns, LogisticRegression()),
+        {"C": [0.1, 1.0]},
+        cv=2,
+        sampler="grid",
+    )
+    plan = str(search.fit(FRAME[[*"abcd"]], FRAME["y"]).plan_)
+    assert "all rows come from the workers to this process" in plan
 
 
 class OfAnother(StandardScaler):

@@ -43,7 +43,7 @@ def _lazy_bytes(data: Any) -> float | None:
     """Of a dense Dask array of numbers, or of a frame whose rows are in memory somewhere;
     None of others, or where lengths are not known."""
     if hasattr(data, "expr"):
-        sizes = [_held_bytes(one) for one in data.expr.walk()]
+        sizes = [_held_bytes(one) for one in data.expr.simplify().walk()]
         return None if None in sizes else sum(filter(None, sizes))
     known = isinstance(getattr(data, "_meta", None), np.ndarray) and data.dtype != object
     return float(data.nbytes) if known and data.nbytes == data.nbytes else None

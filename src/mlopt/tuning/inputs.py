@@ -37,19 +37,18 @@ _WHOLE = "not every family is a linear model that reads blocks of rows"
 def placed(search: Any, X: Any, y: Any) -> tuple[Executor, Any, Any, str]:
     """Where trials run, X and y there, and what there is to say of it.
 
-    Linear models of few rows leave an active client alone, which would be asked several
-    times a pass: those in memory stay, and those of a Dask array come once.
+    Few rows of Dask data come here once, whoever trains on them. Linear models of few rows
+    leave an active client alone, which would be asked several times a pass.
     """
+    X, y, told = (X, y, "") if search.client is not None else brought(X, y)
     cuts = [cut(estimator) for estimator, _ in families_of(search).values()]
     light = all(
         isinstance(linear_form(parts.final), LinearTask)
         and all(type(step) in LIGHT for _, step in parts.steps)
         for parts in cuts
     )
-    if not light:
-        return executor(search.client, search.n_jobs), X, y, ""
-    X, y, told = (X, y, "") if search.client is not None else brought(X, y)
-    return executor(search.client, search.n_jobs, rows=(X, y)), X, y, told
+    near = (X, y) if light else ()
+    return executor(search.client, search.n_jobs, rows=near), X, y, told
 
 
 def problem_of(
