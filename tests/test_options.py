@@ -102,3 +102,20 @@ def test_a_switch_may_be_a_number_as_in_the_environment(value: Any, means: bool)
 def test_bytes_are_numbers_or_text(given: Any, means: int) -> None:
     with dask.config.set({"mlopt.reuse-rows": given}):
         assert options.size("mlopt.reuse-rows", 3) == means
+
+
+@pytest.mark.parametrize("name", ["reuse_row", "rembmer", "Plan"])
+def test_a_setting_that_there_is_not_is_refused(name: str) -> None:
+    said = f"`mlopt.{name}` in dask.config is no setting. Did you mean"
+    with dask.config.set({f"mlopt.{name}": 1}), pytest.raises(InputError, match=said):
+        fitted()
+    with dask.config.set({"mlopt.reuse_models": 0, "mlopt.memory-budget": "1GiB"}):
+        fitted()
+
+
+def test_all_settings_that_are_read_are_known() -> None:
+    root = Path(mlopt.__file__).parent
+    rooms = {path.stem for path in root.iterdir()}
+    texts = (path.read_text() for path in root.rglob("*.py"))
+    read = {name for text in texts for name in re.findall(r'"mlopt\.([a-z-]+)[".]', text)}
+    assert read - rooms == {*options.NAMES} - rooms

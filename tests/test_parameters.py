@@ -69,3 +69,19 @@ def test_predictions_of_files_refuse_what_is_no_size(tmp_path: Path) -> None:
     model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(InputError, match="`memory` must be bytes"):
         mlopt.predict(model, [tmp_path / "a.csv"], output=tmp_path, memory="much")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda client: mlopt.Resources.probe(client),
+        lambda client: mlopt.ModelSearchCV(
+            LogisticRegression(), {"C": [1.0, 2.0]}, cv=2, client=client
+        ).fit(np.eye(8), [0, 1] * 4),
+        lambda client: [*mlopt.Stream(client=client).map(abs).run([1])],
+    ],
+)
+@pytest.mark.parametrize("client", [3, "tcp://127.0.0.1:8786"])
+def test_a_client_is_one(use: Callable[[Any], Any], client: Any) -> None:
+    with pytest.raises(InputError, match=r"`client` must be a distributed\.Client, got"):
+        use(client)

@@ -384,7 +384,7 @@ def jobs(
     output
         Where to fetch results to.
     json_
-        Print the result of a job that is followed as JSON.
+        Print the list, or the result of a job that is followed, as JSON.
     """
     from mlopt.detached.commands import about
 

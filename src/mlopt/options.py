@@ -10,17 +10,36 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 from mlopt.parameters import bytes_of
 
 PLANS = ("where it pays", "always")
 """What `mlopt.plan` may say: whether to plan what takes less than its planning."""
 
 
+NAMES = (
+    "cluster", "disk", "disk-limit", "keep", "memory-budget", "plan", "remember",
+    "resources", "reuse-models", "reuse-rows", "strict",
+)  # fmt: skip
+"""All that can be set."""
+
+
 def given(name: str, default: Any = None) -> Any:
-    """What is set, whatever it is."""
+    """What is set, whatever it is.
+
+    Raises
+    ------
+    InputError
+        Something else is set that there is not.
+    """
     import dask.config  # which only who has settings need import
 
+    for one in dask.config.get("mlopt", None) or ():
+        if str(one).replace("_", "-") not in NAMES:
+            raise InputError(
+                f"`mlopt.{one}` in dask.config is no setting."
+                f"{did_you_mean(str(one), NAMES)} Settings: {', '.join(NAMES)}."
+            )
     found = dask.config.get(name, None)
     return default if found is None else found
 

@@ -32,6 +32,15 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
     raise InputError(f"`{name}` must be an integer of at least {least}, got {value!r}.")
 
 
+def check_client(client: Any) -> None:
+    """A `distributed.Client`, or what acts as one: known without an import of Dask."""
+    if not hasattr(client, "scheduler"):
+        raise InputError(
+            f"`client` must be a distributed.Client, got {client!r:.100}: "
+            "distributed.Client(address) connects to a scheduler."
+        )
+
+
 def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """One of the values that are implemented."""
     if any(value is one or (type(value) is type(one) and value == one) for one in allowed):

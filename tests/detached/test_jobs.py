@@ -194,6 +194,10 @@ def test_a_job_that_fails_says_why_and_ends_as_the_local_command(
     assert run_arguments([str(word) for word in listed]) == 0
     (line,) = capsys.readouterr().out.splitlines()[1:]
     assert line.split()[:3] == [job.name, "sweep", "failed"]
+    assert run_arguments([*map(str, listed), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["name"], told["work"], told["status"]) == (job.name, "sweep", "failed")
+    assert told["failed"] == str(here.value)
 
 
 def test_a_cancelled_job_leaves_nothing_behind(pool: Any, tmp_path: Path) -> None:

@@ -14,11 +14,20 @@ import pytest
 from tests.serving.served import ROW, people, write_model
 
 import mlopt
+from mlopt.errors import InputError
 from mlopt.serving.app import build_app
 from mlopt.serving.service import Service
 from mlopt.sweep.predict import predictions
 
 pytestmark = pytest.mark.cluster
+
+
+def test_a_model_that_is_not_there_is_refused_before_a_process_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlopt.serving.service.Caller", None)
+    with pytest.raises(InputError, match="there is no such file"):
+        Service(tmp_path / "model.skops", apart=True)
 
 
 def test_a_model_in_a_process_of_its_own_answers_alike_and_may_be_lost(

@@ -52,3 +52,8 @@ def test_what_is_no_setting_is_refused() -> None:
         mlopt.sweep(WINE, target="target", n_trals=1)
     with pytest.raises(InputError, match="nowhere"):
         mlopt.sweep(WINE, target="nowhere", n_trials=1)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(InputError, match=r"must be a data frame in memory .* got dict"):
+        mlopt.sweep({"a": [1]}, "a")

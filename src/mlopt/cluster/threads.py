@@ -28,6 +28,7 @@ from mlopt.cluster.near import are_near
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.processes import Processes
 from mlopt.errors import InputError
+from mlopt.parameters import check_client
 
 _driver: ContextVar[Any] = ContextVar("driver", default=None)
 
@@ -380,6 +381,7 @@ def executor(
         What is read: where it is in memory, and little, an active client is left alone.
     """
     if client is not None:
+        check_client(client)
         from mlopt.cluster.workers import Cluster
 
         return Cluster(client)

@@ -96,7 +96,7 @@ def about(
     if action == "list":
         found = jobs(scheduler, storage)
         with reached(scheduler) as client:
-            sys.stdout.write(listing(found, client))
+            sys.stdout.write((as_list if as_json else listing)(found, client))
         return DONE
     job = job_of(name, scheduler, storage)
     if action == "cancel":
@@ -112,6 +112,26 @@ def about(
     else:
         return _followed(job, as_json)
     return DONE
+
+
+def as_list(found: Sequence[Job], client: Any) -> str:
+    """All jobs as JSON, times in seconds since the epoch; not their works, which may hold
+    passwords."""
+    told = [
+        {
+            "name": job.name,
+            "work": type(record.work).__name__.lower(),
+            "status": current(job.folder, client),
+            "created": record.created,
+            "began": record.began,
+            "ended": record.ended,
+            "attempt": record.attempt,
+            "failed": record.failed and record.failed.message,
+        }
+        for job in found
+        for record in (job.record,)
+    ]
+    return f"{msgspec.json.format(msgspec.json.encode(told)).decode()}\n"
 
 
 def listing(found: Sequence[Job], client: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from mlopt import options
 from mlopt.errors import InputError
 from mlopt.locking import open_in_forks
+from mlopt.parameters import check_client
 from mlopt.resources import cache
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
@@ -25,6 +26,8 @@ _lock = open_in_forks(threading.Lock())
 
 def probe(client: Any = None, *, refresh: bool = False) -> Resources:
     """See `Resources.probe`."""
+    if client is not None:
+        check_client(client)
     found = _probe_process(refresh) if client is None else _probe_cluster(client, refresh)
     return configured(found)
 

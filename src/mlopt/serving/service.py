@@ -116,6 +116,8 @@ class Service:
         apart: bool = False,
         tell: Callable[[str], object] = lambda text: None,
     ) -> None:
+        if not path.exists():  # before a process starts that loads libraries
+            raise InputError(f"{path} cannot be read: there is no such file or folder.")
         self.path = path
         self.tell = tell
         self._caller, self._is_apart = Caller(apart), apart

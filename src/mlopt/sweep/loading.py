@@ -88,7 +88,13 @@ def from_frame(frame: Any, target: str, name: str = "data") -> Source:
         ``target`` is no column of ``frame``.
     """
     if not isinstance(frame, pd.DataFrame):
-        frame = nw.from_native(frame, eager_only=True).to_pandas()
+        try:
+            frame = nw.from_native(frame, eager_only=True).to_pandas()
+        except TypeError:
+            raise InputError(
+                f"{name} must be a data frame in memory (pandas, polars, Arrow) or the "
+                f"name of a file, got {type(frame).__name__}."
+            ) from None
     names = list(map(str, frame.columns))
     if target not in frame.columns:
         raise InputError(
