@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -470,3 +470,16 @@ def test_places_that_hold_several_numbers_hold_their_sum() -> None:
     ]
     np.testing.assert_allclose(scores[::2], scores[1::2])
     assert mlopt.optimize(model).fit(twice, y).score(X, y) == model.fit(X, y).score(X, y)
+
+
+def test_a_family_may_have_several_spaces() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    spaces = [{"C": [1.0, 2.0]}, {"C": [0.1], "fit_intercept": [True, False]}]
+    families = {
+        "logistic": (LogisticRegression(), spaces),
+        "ridge": (RidgeClassifier(), [{"alpha": [1.0]}]),
+    }
+    found = mlopt.ModelSearchCV(families, cv=2, sampler="grid").fit(X, y).cv_results_
+    assert sorted(found["family"]) == ["logistic-0"] * 2 + ["logistic-1"] * 2 + ["ridge"]
+    with pytest.raises(InputError, match="at least one space"):
+        mlopt.ModelSearchCV({"a": (LogisticRegression(), [])}).fit(X, y)

@@ -153,7 +153,7 @@ def _weighs_scores(search: Any) -> bool:
 def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
     """{name: (estimator, space)} of a search over one estimator or several families.
 
-    A list of spaces is a family each, all of the one estimator.
+    A list of spaces is a family each, all of the one estimator: "0", "1", or "svm-0".
     """
     if isinstance(search.estimator, Mapping):
         if search.space is not None:
@@ -163,20 +163,28 @@ def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
             )
         if not search.estimator:
             raise InputError("`estimator` must name at least one family, it is empty.")
-        return {name: _pair(name, value) for name, value in search.estimator.items()}
+        found = {}
+        for name, value in search.estimator.items():
+            found |= _of_spaces(name, *_pair(name, value))
+        return found
     if not hasattr(search.estimator, "fit"):
         raise InputError(
             f"`estimator` must have a method fit, got {search.estimator!r}. For several "
             "families give {'name': (estimator, space)}."
         )
-    space = search.space
-    if isinstance(space, list | tuple) and len(space) == 1:
-        space = space[0]
-    if isinstance(space, list | tuple) and not space:
-        raise InputError("`space` must hold at least one space, the list is empty.")
+    return _of_spaces("", search.estimator, {} if search.space is None else search.space)
+
+
+def _of_spaces(name: str, estimator: Any, space: Any) -> dict[str, tuple[Any, Any]]:
+    """A family, or one for each of several spaces."""
     if not isinstance(space, list | tuple):
-        return {"": (search.estimator, {} if space is None else space)}
-    return {f"{i}": (search.estimator, one) for i, one in enumerate(space)}
+        return {name: (estimator, space)}
+    if not space:
+        raise InputError("`space` must hold at least one space, the list is empty.")
+    if len(space) == 1:
+        return {name: (estimator, space[0])}
+    parts = (f"{name}-{i}" if name else f"{i}" for i in range(len(space)))
+    return {part: (estimator, one) for part, one in zip(parts, space, strict=True)}
 
 
 def _pair(name: str, value: Any) -> tuple[Any, Any]:

@@ -54,7 +54,8 @@ class ModelSearchCV(OnDask):
     space : mapping or list of mappings, optional
         Parameter name to an Optuna distribution, a scipy distribution, or a list of values.
         A name without ``__`` means the one nested parameter that ends so. Of a list, each
-        mapping is a space of its own, as in `sklearn.model_selection.GridSearchCV`.
+        mapping is a space of its own, as in `sklearn.model_selection.GridSearchCV`: so of
+        a family, too, whose parts are called "name-0", "name-1".
     n_trials : int or None, default=64
         Configurations to try; None to go on until ``timeout`` or the end of the space.
     timeout : float, optional
