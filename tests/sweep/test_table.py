@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from pathlib import Path
 
@@ -57,3 +58,7 @@ def test_what_is_no_setting_is_refused() -> None:
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(InputError, match=r"must be a data frame in memory .* got dict"):
         mlopt.sweep({"a": [1]}, "a")
+
+
+def test_its_parameters_are_those_of_the_function() -> None:
+    assert [*inspect.signature(mlopt.sweep).parameters] == ["data", "target", "given"]

@@ -22,5 +22,13 @@ class _Sweep(ModuleType):
 
         return best_model(*args, **given)
 
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        from mlopt.sweep.table import best_model
+
+        return signature(best_model)
+
 
 sys.modules[__name__].__class__ = _Sweep

@@ -163,7 +163,7 @@ def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
             )
         if not search.estimator:
             raise InputError("`estimator` must name at least one family, it is empty.")
-        found = {}
+        found: dict[str, tuple[Any, Any]] = {}
         for name, value in search.estimator.items():
             found |= _of_spaces(name, *_pair(name, value))
         return found
