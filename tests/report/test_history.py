@@ -8,7 +8,7 @@ import pytest
 
 from mlopt import events
 from mlopt.report.history import best_first, best_so_far, format_score, shown, trial_rows
-from mlopt.report.tables import records
+from mlopt.report.tables import frame_of
 
 EVENTS = [
     events.TrialStarted(0.0, 0, "tree", {"depth": 3}),
@@ -43,11 +43,12 @@ def test_the_best_so_far_only_rises() -> None:
     assert line == [(1.0, 0.70), (3.0, 0.75), (4.0, 0.80)]
 
 
-def test_records_are_flat_and_alike() -> None:
-    flat = records(trial_rows(EVENTS))
-    assert len({tuple(record) for record in flat}) == 1
-    assert flat[0]["param_depth"] == 3
-    assert flat[0]["param_C"] is None
+def test_the_table_has_every_parameter_as_it_was_given() -> None:
+    table = frame_of(trial_rows(EVENTS))
+    assert table["param_depth"].dtype == "Int64"
+    assert table["param_depth"].isna().tolist() == [False, True, True, False]
+    assert table["param_depth"].dropna().tolist() == [3, 5]
+    assert table["param_C"].dropna().tolist() == [0.1, 9.0]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,19 @@ def test_a_parameter_of_mixed_values_is_missing_where_a_trial_has_none(
     assert column.dropna().tolist() == ["sqrt", "0.5"]
 
 
+@pytest.mark.parametrize("trials", ["csv", "parquet"])
+def test_whole_numbers_stay_whole_where_another_family_has_none(
+    trials: str, tmp_path: Path
+) -> None:
+    rows = [TrialRow(0, "tree", {"depth": 4}), TrialRow(1, "linear", {"C": 2.0})]
+    write_trials(rows, override(Config(), trials=trials), tmp_path)
+    read = pd.read_csv if trials == "csv" else pd.read_parquet
+    table = read(tmp_path / f"trials.{trials}", dtype_backend="numpy_nullable")
+    assert str(table["param_depth"].dtype) == "Int64"
+    if trials == "csv":
+        assert ",4," in (tmp_path / "trials.csv").read_text().splitlines()[1] + ","
+
+
 def test_a_file_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"caf\xe9 \xff.csv")
     people(100).to_csv(path, index=False)

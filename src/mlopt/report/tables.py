@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from types import NoneType
 from typing import Any
+
+import pandas as pd
 
 from mlopt.passes import passes_text, plain
 from mlopt.plan import format_seconds
@@ -22,10 +25,13 @@ from mlopt.report.history import (
 )
 
 
-def records(rows: Sequence[TrialRow]) -> list[dict[str, Any]]:
-    """A flat record a trial: number, family, state, score, ..., ``param_<name>``."""
+def frame_of(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """A row a trial: number, family, state, score, ..., ``param_<name>``.
+
+    Whole numbers stay whole where others lack the parameter.
+    """
     names = sorted({name for row in rows for name in row.params})
-    return [
+    records = [
         {
             "number": row.number,
             "family": row.family,
@@ -40,6 +46,13 @@ def records(rows: Sequence[TrialRow]) -> list[dict[str, Any]]:
         | {f"param_{name}": row.params.get(name) for name in names}
         for row in rows
     ]
+    frame = pd.DataFrame(records)
+    for name in names:
+        kinds = {type(row.params[name]) for row in rows if name in row.params} - {NoneType}
+        if kinds == {int}:
+            whole = [row.params.get(name) for row in rows]
+            frame[f"param_{name}"] = pd.array(whole, "Int64")
+    return frame
 
 
 def trials_table(rows: Sequence[TrialRow], most: int = 20) -> str:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mlopt.report.history import FAIL, PRUNED, WAITING, TrialRow
 from mlopt.report.page import render
-from mlopt.report.tables import records
+from mlopt.report.tables import frame_of
 from mlopt.sweep.config import Config
 from mlopt.sweep.findings import PACKAGES, findings_of
 from mlopt.sweep.formulas import csv_of
@@ -158,7 +157,7 @@ def _model_files(result: SweepResult) -> dict[str, bytes]:
 
 
 def _trial_files(rows: Sequence[TrialRow], config: Config) -> dict[str, bytes]:
-    frame = pd.DataFrame(records(rows))
+    frame = frame_of(rows)
     mixed = [c for c in frame if frame[c].dropna().map(type).nunique() > 1]
     frame[mixed] = frame[mixed].map(str, na_action="ignore")
     buffer = io.BytesIO()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from mlopt.report.history import best_first
 from mlopt.report.page import render
-from mlopt.report.tables import records
+from mlopt.report.tables import frame_of
 from mlopt.sweep.findings import findings_of
 from mlopt.sweep.result import SweepResult
 from mlopt.sweep.run import sweep
@@ -69,6 +69,4 @@ def leaderboard(result: SweepResult) -> pd.DataFrame:
     rows = result.trials
     first = best_first(rows)
     placed = {row.number for row in first}
-    return pd.DataFrame(
-        records([*first, *(row for row in rows if row.number not in placed)])
-    )
+    return frame_of([*first, *(row for row in rows if row.number not in placed)])
