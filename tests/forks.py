@@ -33,7 +33,8 @@ __all__ = ["LOADED", "ON", "PIPE", "Popen", "TimeoutExpired", "run"]
 ON = sys.platform == "linux"
 LOADED = [
     "distributed", "mlopt.cluster.workers", "mlopt.pipeline.estimator",
-    "mlopt.tuning.search", "mlopt.cli", "mlopt.sweep.run", "hypothesis", "pytest",
+    "mlopt.tuning.search", "mlopt.cli", "mlopt.sweep.run", "alembic.context",
+    "hypothesis", "pytest",
     "tests.forks",
 ]  # fmt: skip
 """What has been loaded where the forks are made, of workers, too."""
