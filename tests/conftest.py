@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import dask
 import pytest
 from hypothesis import settings
+from tests import forks
+
+from mlopt.cluster import apart
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,10 +30,7 @@ dask.config.set({"mlopt.remember": False})
 
 # Worker processes are forks of one that has loaded the libraries already, as in Dask's own
 # tests: to load them takes longer than most tests on workers.
-FORKS = sys.platform == "linux"
-LOADED = ["distributed", "mlopt.cluster.workers", "mlopt.pipeline.estimator",
-          "mlopt.tuning.search"]  # fmt: skip
-if FORKS:
+if forks.ON:
     dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
 # Else workers and schedulers that wait take a fifth of a core for each process of tests:
@@ -52,10 +52,14 @@ def pytest_collection_finish() -> None:
     """The tests are known: what they have loaded so far stays to the end."""
     # Else the collector looks through all of it again and again, half a second each time.
     gc.freeze()
-    if FORKS and "distributed" in sys.modules:
-        from distributed.utils import get_mp_context
+    if forks.ON:
+        multiprocessing.get_context("forkserver").set_forkserver_preload(forks.LOADED)
 
-        get_mp_context().set_forkserver_preload(LOADED)
+
+@pytest.fixture(autouse=True, scope="session")
+def _processes_are_forks() -> None:
+    """Those beside this one, too; tests/cluster/test_apart.py has true ones."""
+    vars(apart)["subprocess"] = forks
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tests import forks
 
 OUTPUTS = {"result.json", "report.html", "plan.json", "trials.parquet"}
 """What a sweep that got as far as a score has written, whatever interrupts it."""
@@ -52,12 +53,18 @@ def sweep(
     output: Path,
     when: Callable[[str], bool] | float | None,
     number: int = signal.SIGINT,
+    *,
+    loaded: bool = True,
 ) -> Ended:
-    """Sweep ``table``; the signal comes after a line on stderr, or after seconds."""
+    """Sweep ``table``; the signal comes after a line on stderr, or after seconds.
+
+    Without ``loaded`` the process begins with nothing, as for users.
+    """
     command = [sys.executable, "-m", "mlopt", "sweep", str(table), "--target", "buys"]
     command += ["--output", str(output), "--families", "linear,extra_trees"]
     command += ["--n-trials", "8", "--timeout", "60"]
-    process = subprocess.Popen(
+    start = forks.Popen if loaded else subprocess.Popen
+    process = start(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, preexec_fn=_hear_interrupts,
         env=os.environ | {"PYTHONWARNINGS": "ignore"},

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests import forks
 
 from mlopt.cli import main
 from mlopt.errors import ClusterError
@@ -274,7 +275,7 @@ def test_an_interrupted_sweep_keeps_all_and_goes_on(
     arguments = ["sweep", str(people), "--target", "buys", "--output", str(output)]
     arguments += ["--families", "linear,extra_trees", "--timeout", "60"]
     environment = os.environ | {"PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen(
+    process = forks.Popen(
         [*MLOPT, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=environment, preexec_fn=_hear_interrupts,
     )  # fmt: skip

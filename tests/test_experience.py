@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import dask.config
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import forks
 
 from mlopt.report.machine import describe
 from mlopt.resources import Calibration, Resources, cache, probe
@@ -136,11 +136,11 @@ def test_processes_add_to_one_file(folder: Path) -> None:
     )
     settings = os.environ | {"DASK_MLOPT__REMEMBER": "true"}
     remembering.remember(SEEN)
-    subprocess.run([sys.executable, "-c", code], check=True, env=settings)
+    forks.run([sys.executable, "-c", code], check=True, env=settings)
     remembering.remember(SEEN)
     assert count() == 3
     off = os.environ | {"DASK_MLOPT__REMEMBER": "false"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=off)
+    forks.run([sys.executable, "-c", code], check=True, env=off)
     assert count() == 3
 
 

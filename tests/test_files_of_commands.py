@@ -9,10 +9,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests import forks
 
 import mlopt
 from mlopt.cli import main
@@ -237,13 +239,15 @@ def test_what_is_printed_is_utf_8_as_files_are_whatever_the_terminal_has(
     people.to_csv("people.csv", index=False)
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
 
-    def printed(*arguments: str) -> bytes:
+    def printed(*arguments: str, run: Any = forks.run) -> bytes:
         command = [sys.executable, "-m", "mlopt", *arguments]
-        return subprocess.run(
-            command, env=environment, capture_output=True, check=True
-        ).stdout
+        found = run(command, env=environment, capture_output=True, check=True)
+        return bytes(found.stdout)
 
-    fitted = printed("fit", "people.csv", "--target", "buys", "--output", str(model))
+    run = subprocess.run  # the first begins as a user's does
+    fitted = printed(
+        "fit", "people.csv", "--target", "buys", "--output", str(model), run=run
+    )
     assert "├─" in fitted.decode()
     shown = printed("predict", str(model), "people.csv", "--proba")
     printed("predict", str(model), "people.csv", "--proba", "--output", "out.csv")

@@ -77,7 +77,7 @@ def test_an_interruption_within_code_that_is_made_from_text_is_heard(
 def test_an_interruption_while_code_is_loaded_is_heard(
     people: Path, tmp_path: Path
 ) -> None:
-    ended = sweep(people, tmp_path / "out", 0.3)
+    ended = sweep(people, tmp_path / "out", 0.3, loaded=False)
     assert (ended.status, ended.says_how_to_go_on) == (130, True), ended.err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from tests import forks
 from tests.test_applications import DATA, drawn
 from tests.test_examples import EXAMPLES, load
 
@@ -61,7 +61,7 @@ def test_reads_are_found_on_workers_too(reads: ModuleType, tmp_path: Path) -> No
     here, there = tmp_path / "here", tmp_path / "there"
     reads.main([*SMALL, "--output", str(here)])
     command = [sys.executable, str(EXAMPLES / "reads.py"), *SMALL, "--workers=2"]
-    subprocess.run([*command, "--output", str(there)], check=True, timeout=120)
+    forks.run([*command, "--output", str(there)], check=True, timeout=120)
     for path in sorted((here / "reads/aligned").iterdir()):
         again = there / "reads/aligned" / path.name
         assert reads.rows_in(again) == reads.rows_in(path)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import forks
 from tests.interrupted import write_people
 
 
@@ -21,7 +22,7 @@ def test_nothing_fails_and_nothing_is_left_over(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mlopt", "sweep", str(write_people(tmp_path))]
     command += ["--target", "buys", "--families", "extra_trees"]
     command += ["--n-trials", "3", "--timeout", "60", "--output", str(out)]
-    process = subprocess.Popen(
+    process = forks.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONWARNINGS": "ignore"},
     )  # fmt: skip

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 from mlopt.errors import InputError
 from mlopt.writing import check_outputs, check_writable, finish_files, write_files
@@ -117,7 +118,7 @@ def test_files_of_a_killed_writer_are_of_one_generation_and_nothing_is_left(
     names = ["model.skops", "plan.json", "trials.csv", "result.json"]
     for number in range(12):
         command = [sys.executable, "-c", WRITER, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        with forks.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
             time.sleep(0.003 * number)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import forks
 
 from mlopt.caching import Disk
 from mlopt.errors import InputError
@@ -30,7 +31,7 @@ for i in range(int(sys.argv[2])):
 def writer(folder: Path, times: int) -> subprocess.Popen[str]:
     """Another process that writes one token again and again."""
     command = [sys.executable, "-c", WRITER, str(folder), str(times)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = forks.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process

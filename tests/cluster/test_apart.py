@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mlopt.cluster import apart
 from mlopt.cluster.apart import Apart
 from mlopt.errors import InputError, MemberLostError, TaskError
 
@@ -49,6 +50,14 @@ class Desk:
 
     def sleep(self) -> None:
         time.sleep(60)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def started_anew() -> Iterator[None]:
+    """As for users, not forks of a process that has loaded the libraries."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apart, "subprocess", subprocess)
+        yield
 
 
 @pytest.fixture(scope="module")

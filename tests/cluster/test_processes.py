@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import PolynomialFeatures
+from tests import forks
 from tests.judges.stale import in_a_fork
 
 from mlopt.cluster import Threads, processes
@@ -170,7 +171,7 @@ files = processes._Files()
 print(files.of(rows).path, flush=True)
 sys.stdin.read()
 """
-    other = subprocess.Popen(
+    other = forks.Popen(
         [sys.executable, "-c", code, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -313,7 +314,12 @@ def test_idle_processes_do_not_outlive_what_they_began_in(
         again.close()
 
 
-def test_forks_leave_processes_and_files_to_their_parent() -> None:
+def test_forks_leave_processes_and_files_to_their_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A fork cannot ask for forks of a process that is its parent's.
+    monkeypatch.setattr("mlopt.cluster.apart.subprocess", subprocess)
+
     def child() -> tuple[bool, list[int]]:
         left = are_left(1)
         other = Processes(1)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 from tests.judges.runs import ALONE, MAY_REFUSE, RUNS, Result
 from tests.judges.worlds import CHANGES, World
 
@@ -117,6 +118,8 @@ def load_everything() -> None:
     for module in pkgutil.walk_packages(mlopt.__path__, "mlopt."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    with tempfile.TemporaryDirectory() as folder:  # a first database loads most of Alembic
+        optuna.storages.RDBStorage(f"sqlite:///{folder}/study.db")
 
 
 def main(kinds: list[str]) -> None:

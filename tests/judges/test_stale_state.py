@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 from tests.judges.runs import RUNS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,7 +34,7 @@ def test_a_second_run_with_one_thing_changed_equals_that_of_a_fresh_process(
     kinds: list[str],
 ) -> None:
     paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "tests.judges.stale", *kinds],
         capture_output=True,
         text=True,

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -22,6 +21,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
+from tests import forks
 from tests.clusters import running_workers
 
 import mlopt
@@ -374,9 +374,7 @@ def test_a_killed_run_leaves_whole_files_and_the_next_does_the_rest(
     data.mkdir()
     for number in range(30):
         people(40, number).to_csv(data / f"{number:02}.csv", index=False)
-    worker = subprocess.Popen(
-        [sys.executable, "-c", SLOWLY, str(model), str(data), str(out)]
-    )
+    worker = forks.Popen([sys.executable, "-c", SLOWLY, str(model), str(data), str(out)])
     ends = time.monotonic() + 60
     while len(list(out.glob("*.csv"))) < 8:
         assert worker.poll() is None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
+from tests import forks
 
 from mlopt.cli import main
 
@@ -48,7 +49,7 @@ def test_a_killed_sweep_goes_on_to_the_same_result(table: Path, tmp_path: Path) 
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     finish(command(table, whole, "random"))
     arguments = command(table, parts, "random")
-    with subprocess.Popen(
+    with forks.Popen(
         [*MLOPT, *arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         env=ENVIRONMENT,
     ) as process:  # fmt: skip

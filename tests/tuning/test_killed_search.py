@@ -13,6 +13,7 @@ import numpy as np
 import optuna
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from tests import forks
 
 import mlopt
 from mlopt import events
@@ -66,7 +67,7 @@ def test_a_kill_in_the_middle_of_a_rung_loses_only_trials_in_training(
     tmp_path: Path,
 ) -> None:
     storage = tmp_path / "study.db"
-    with subprocess.Popen(
+    with forks.Popen(
         [sys.executable, "-c", PROCESS, str(storage)],
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {HANG: "yes"},
     ) as process:  # fmt: skip

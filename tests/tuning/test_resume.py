@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from tests import forks
 
 import mlopt
 from mlopt import events
@@ -63,7 +64,7 @@ def finish(storage: str | None, sampler: str) -> tuple[dict[str, list[Any]], set
 def test_a_killed_search_resumes_to_the_same_result(tmp_path: Path, sampler: str) -> None:
     storage = str(tmp_path / "study.db")
     whole, trained = finish(None, sampler)
-    with subprocess.Popen(
+    with forks.Popen(
         [sys.executable, "-c", PROCESS, storage, sampler],
         stdout=subprocess.PIPE, text=True, cwd=ROOT,
     ) as process:  # fmt: skip

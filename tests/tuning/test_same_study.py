@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from tests import forks
 
 import mlopt
 from mlopt import events
@@ -200,7 +200,7 @@ def everything_by_object() -> Settings:
 def test_another_process_takes_up_a_study_of_objects(tmp_path: Path) -> None:
     _, trained = run(tmp_path / "study.db", **everything_by_object())
     assert trained == 3
-    done = subprocess.run(
+    done = forks.run(
         [sys.executable, "-c", SAME_ELSEWHERE, str(tmp_path / "study.db")],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip

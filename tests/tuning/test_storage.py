@@ -14,6 +14,7 @@ import optuna
 import pytest
 import sqlalchemy
 from filelock import FileLock
+from tests import forks
 
 from mlopt.errors import StudyError
 from mlopt.tuning.samplers.proposer import Proposer
@@ -61,9 +62,7 @@ print("trained", trained)
 
 def run(*arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SEARCH, *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return forks.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def search_a_while(store: Store, n: int = 6) -> Proposer:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
+from tests import forks
 from tests.clusters import eventually
 from tests.tuning.stubborn import BAD, Stubborn
 
@@ -96,7 +97,7 @@ def test_python_code_that_was_given_up_ends() -> None:
 @pytest.mark.parametrize("limit", [2.0, 0.0])
 def test_a_process_ends_although_a_fit_hangs(limit: float) -> None:
     """By its time limit, or by Ctrl-C where it has none; a model is there."""
-    process = subprocess.Popen(
+    process = forks.Popen(
         [sys.executable, "-W", "ignore", "-c", HANGING, str(limit)], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_hear_interrupts,
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},

@@ -46,6 +46,7 @@ from mlopt.kernels.one_row import (
 )
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.queues import run as run_queues
 from mlopt.kernels.separable import separable
 from mlopt.kernels.tokens import code_tokens
 
@@ -269,6 +270,14 @@ def _topics() -> None:
     infer(word, np.ones(1), starts, np.ones((1, 1)), 1.0, 1, 1.0, np.ones((1, 1)))
 
 
+def _queues() -> None:
+    one = np.ones(1)
+    run_queues(
+        one, one, np.ones((1, 1)), one, one, np.ones(3), message=0.0, ahead=0.0,
+        prefetch=False, in_turn=False, warm=1, total=2,
+    )  # fmt: skip
+
+
 _OF_OTHERS: tuple[Callable[[], None], ...] = (
     _text,
     _margins,
@@ -276,4 +285,5 @@ _OF_OTHERS: tuple[Callable[[], None], ...] = (
     _order,
     _factors,
     _topics,
+    _queues,
 )

@@ -36,7 +36,7 @@ STARTS = 8
 and mini-batches of one pool take 13% longer after one beginning than after another. The
 mean of so many was within 10% of any in 3000 drawn pools (tests/server/test_autoconfig.py
 draws such)."""
-AGAIN, NEAR = 32, 0.05
+AGAIN, NEAR = 64, 0.05
 """Beginnings that are simulated of configurations which are so near the best by the first:
 workers of bounded staleness may fall into step or not, by which one run is off by 5%, and
 the mean of eight by 2% (tests/server/test_autoconfig.py)."""
@@ -46,7 +46,7 @@ out who waits by chance, up to 12% (benchmarks/server_planner.py): it is simulat
 DOUBT = 0.2
 """By which formulas may be off where machines differ (benchmarks/server_planner.py)."""
 JUDGED = 12
-"""Configurations at most among which the simulator decides then: 1 s for 32 members."""
+"""Configurations at most among which the simulator decides then: .3 s for 32 members."""
 
 
 @dataclass(frozen=True)

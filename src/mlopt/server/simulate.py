@@ -6,16 +6,15 @@ in what servers send at its own rate, one after the other. Nothing is random but
 of computing, from a seed.
 
 Since no answer overtakes another, the end of a pull is known when it is asked for: one
-event a pull (or an ask, in turn), 5 us for each server.
+event a pull (or an ask, in turn). The events are those of `mlopt.kernels.queues`.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.server.model import Kind, Work
@@ -88,116 +87,34 @@ def simulate(
         raise InputError(f"`batches` must be more than {WARM}, got {batches}.")
     shares = [1 / len(servers)] * len(servers) if shares is None else shares
     sizes = [1.0] * len(workers) if sizes is None else sizes
-    return _Run(workers, servers, work, shares, sizes, seed).go(batches)
+    w = len(workers)
+    # of those that end, and of those that have begun by then
+    drawn = np.random.default_rng(seed).normal(size=(batches + 1) * w)
+    sized = zip(workers, sizes, strict=True)
+    held = [share * work.pulled for share in shares]
+    pairs = zip(held, servers, strict=True)
+    # loads Numba, which who asks only formulas does without
+    from mlopt.kernels.queues import run
 
-
-class _Run:
-    """Workers i and servers j; times are in seconds from the beginning."""
-
-    def __init__(
-        self,
-        workers: Sequence[Kind],
-        servers: Sequence[Kind],
-        work: Work,
-        shares: Sequence[float],
-        sizes: Sequence[float],
-        seed: int,
-    ) -> None:
-        self.work, self.sizes = work, sizes
-        self.random = random.Random(seed)
-        sized = zip(workers, sizes, strict=True)
-        self.compute = [one.compute * size for one, size in sized]
-        held = [share * work.pulled for share in shares]
-        pairs = zip(held, servers, strict=True)
-        self.sending = [bytes_ / one.bandwidth + work.message for bytes_, one in pairs]
-        self.taking = [[bytes_ / one.bandwidth for bytes_ in held] for one in workers]
-        self.applying = [share * work.applying for share in shares]
-        self.free, self.busy = [0.0] * len(servers), [0.0] * len(servers)
-        self.computed, self.asked = [0] * len(workers), [0] * len(workers)
-        self.open = [0] * len(workers)  # what must end before the next mini-batch begins
-        self.since = [0.0] * len(workers)
-        self.waiting: list[int] = []
-        self.pull = self.wait = 0.0
-        self.ended: list[tuple[float, float]] = []  # when a mini-batch did, and its size
-        self.events: list[tuple[float, int, Callable[[float, int], None], int]] = []
-        self.numbers = itertools.count()
-
-    def at(self, time: float, what: Callable[[float, int], None], i: int) -> None:
-        heapq.heappush(self.events, (time, next(self.numbers), what, i))
-
-    def go(self, batches: int) -> Simulated:
-        w = len(self.compute)
-        for i in range(w):
-            self.begin(0.0, i)
-        while len(self.ended) < batches * w:
-            now, _, what, i = heapq.heappop(self.events)
-            what(now, i)
+    seen = run(
+        np.array([one.compute * size for one, size in sized]),
+        np.array(sizes, float),
+        np.array([[bytes_ / one.bandwidth for bytes_ in held] for one in workers]),
+        np.array([bytes_ / one.bandwidth + work.message for bytes_, one in pairs]),
+        np.array([share * work.applying for share in shares]),
+        np.maximum(0.0, 1 + work.noise * drawn),
+        message=work.message,
+        ahead=work.ahead,
+        prefetch=work.mode == "prefetch",
+        in_turn=work.in_turn,
+        warm=WARM * w,
+        total=batches * w,
+    )
+    each = batches * w
+    return Simulated(
         # From the end of a wave to the end of a wave.
-        (begin, _), (end, _) = self.ended[WARM * w - 1], self.ended[-1]
-        done = sum(size for _, size in self.ended[WARM * w :])
-        each = len(self.ended)
-        return Simulated(
-            (end - begin) / done, self.pull / each, self.wait / each, max(self.busy) / end
-        )
-
-    def begin(self, now: float, i: int) -> None:
-        """The model is there: compute."""
-        noise = max(0.0, 1 + self.work.noise * self.random.gauss(0, 1))
-        self.at(now + self.compute[i] * noise, self.done, i)
-        self.open[i] = 1
-        if self.work.mode == "prefetch":
-            self.open[i], self.since[i] = 2, now
-            self.ask(now, i)
-
-    def done(self, now: float, i: int) -> None:
-        """Computed: push, and pull as soon as the others are near enough."""
-        for j, seconds in enumerate(self.applying):
-            self.serve(now, j, seconds)
-        self.computed[i] += 1
-        if self.work.mode == "prefetch":
-            self.end(now, i)
-            return
-        self.since[i] = now
-        self.waiting.append(i)
-        most = min(self.computed) + self.work.ahead
-        free = [one for one in self.waiting if self.computed[one] <= most]
-        self.waiting = [one for one in self.waiting if self.computed[one] > most]
-        for one in free:
-            self.wait += now - self.since[one]
-            self.since[one] = now
-            self.ask(now, one)
-
-    def serve(self, now: float, j: int, seconds: float) -> float:
-        """A server works for those who came before, and then on this; when it begins."""
-        begin = max(now, self.free[j])
-        self.free[j] = begin + seconds
-        self.busy[j] += seconds
-        return begin
-
-    def ask(self, now: float, i: int) -> None:
-        """Ask the next server, or all of them."""
-        message, taking, s = self.work.message, self.taking[i], len(self.free)
-        if self.work.in_turn:
-            j = (i + self.asked[i]) % s
-            self.asked[i] = (self.asked[i] + 1) % s
-            begin = self.serve(now, j, self.sending[j])
-            there = max(self.free[j], begin + message + taking[j])
-            self.at(there, self.ask if self.asked[i] else self.pulled, i)
-            return
-        now += s * message
-        there = link = now
-        for begin, j in sorted((self.serve(now, j, self.sending[j]), j) for j in range(s)):
-            link = max(link, begin + message) + taking[j]
-            there = max(there, link, begin + self.sending[j])
-        self.at(there, self.pulled, i)
-
-    def pulled(self, now: float, i: int) -> None:
-        self.pull += now - self.since[i]
-        self.end(now, i)
-
-    def end(self, now: float, i: int) -> None:
-        """One thing that the next mini-batch needs is there."""
-        self.open[i] -= 1
-        if not self.open[i]:
-            self.ended.append((now, self.sizes[i]))
-            self.begin(now, i)
+        (seen.end - seen.begin) / seen.done,
+        seen.pull / each,
+        seen.wait / each,
+        seen.busy / seen.end,
+    )
