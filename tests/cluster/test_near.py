@@ -155,6 +155,22 @@ def test_frames_that_workers_hold_come_if_they_are_few(client: distributed.Clien
         assert heavy._brought(frame, Y) == (frame, Y, ())
 
 
+def test_frames_still_computed_or_lost_tell_no_size(client: distributed.Client) -> None:
+    go = distributed.Event("go")
+
+    def waiting(part: pd.DataFrame) -> pd.DataFrame:
+        distributed.Event("go").wait()
+        return part
+
+    held = FRAME.map_partitions(waiting, meta=PLAIN.iloc[:0]).persist()
+    assert not would_be_near(held[["a"]], held["y"])
+    go.set()
+    distributed.wait(held)
+    assert would_be_near(held[["a"]], held["y"])
+    client.close()
+    assert not would_be_near(held[["a"]], held["y"])
+
+
 @pytest.mark.parametrize("model", [
     mlopt.LogisticRegression(), mlopt.PCA(2),
     mlopt.make_pipeline(StandardScaler(), LogisticRegression()),

@@ -15,7 +15,9 @@ import pytest
 import mlopt
 from mlopt.cli import main
 from mlopt.errors import InputError
+from mlopt.predictive import catalogue
 from mlopt.predictive.catalogue import ENTRY, Catalogue
+from mlopt.sweep.outputs import RESULT
 
 QUERY = """
     SELECT PREDICT(tag, light) GIVEN labelled AS tag, count(*) AS n FROM photos GROUP BY ALL
@@ -92,9 +94,28 @@ def test_models_that_are_used_are_kept(models: Catalogue) -> None:
     assert models.use(path)
     assert models.prune(unused=500) == []
     os.utime(path / ENTRY, (long_ago, long_ago))
-    with models.place("tag", entry.name.partition("-")[2]):  # somebody plans it anew
+    with models.filling(path):  # somebody plans it anew
         assert models.prune(unused=500) == []
     assert models.prune(unused=500) == [entry.name]
+
+
+def test_a_model_is_there_for_who_may_only_read(
+    models: Catalogue,
+    photos: pd.DataFrame,
+    labelled: pd.DataFrame,
+    quick: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catalogue, "check_writable", None)
+    monkeypatch.setattr(catalogue, "FileLock", None)
+    for query in (QUERY, f"EXPLAIN {QUERY}"):
+        mlopt.sql(query, {"photos": photos, "labelled": labelled}, **quick)
+
+
+def test_a_model_without_a_result_is_none(models: Catalogue) -> None:
+    (entry,) = models.entries()
+    (models.folder / entry.name / RESULT).write_text("{")
+    assert models.entries() == []
 
 
 @pytest.fixture

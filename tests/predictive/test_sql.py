@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +285,75 @@ def test_values_that_cannot_be_read_as_in_training_are_named(quick: dict[str, An
             {"known": known, "asked": asked},
             **quick,
         )
+
+
+def test_a_name_of_with_is_no_other_table(
+    tables: dict[str, Any], quick: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "sweep", never)
+    some = "WITH labelled AS (FROM Labelled WHERE light > 0) SELECT"
+    with pytest.raises(InputError, match="`labelled` is a name of WITH"):
+        mlopt.sql(f"{some} PREDICT(tag) GIVEN Labelled FROM Pictures", tables, **quick)
+    with pytest.raises(InputError, match="`labelled` is a name of WITH"):
+        mlopt.sql(
+            f"{some} PREDICT(tag) GIVEN (FROM labelled) FROM Pictures", tables, **quick
+        )
+    with pytest.raises(AssertionError, match="searched"):
+        mlopt.sql(
+            "SELECT PREDICT(tag) GIVEN (WITH known AS (FROM Labelled) FROM known) "
+            "FROM Pictures",
+            tables,
+            **quick,
+        )
+
+
+@pytest.mark.parametrize(
+    "value", ["[1, 2]", "{'a': 1}", "'a'::BLOB", "'101'::BIT", "to_hours(1)", "MAP {1: 2}"]
+)
+def test_what_no_model_learns_from_is_refused_by_name(
+    value: str, tables: dict[str, Any], quick: dict[str, Any]
+) -> None:
+    given = f"(SELECT tag, tone, {value} AS odd FROM Labelled)"
+    for columns in ("tag, odd", "tag", "odd, tone"):
+        with pytest.raises(InputError, match="`odd` must be a number"):
+            mlopt.sql(
+                f"SELECT PREDICT({columns}) GIVEN {given} FROM Pictures", tables, **quick
+            )
+
+
+def test_a_model_is_found_whatever_the_order_of_its_rows(
+    tables: dict[str, Any], quick: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = mlopt.sql(PLANTS, tables, **quick)
+    monkeypatch.setattr(planner, "sweep", never)
+    others = {**tables, "Labelled": tables["Labelled"].iloc[::-1]}
+    pd.testing.assert_frame_equal(mlopt.sql(PLANTS, others, **quick), first)
+
+
+def test_columns_of_one_name_are_numbered(
+    tables: dict[str, Any], quick: dict[str, Any]
+) -> None:
+    predicted = "PREDICT(tag, light) GIVEN Labelled"
+    found = mlopt.sql(
+        f"SELECT {predicted}, *, upper({predicted}) FROM Labelled", tables, **quick
+    )
+    assert list(found) == ["tag_1", "light", "tone", "tag", "tag_2"]
+    assert found["tag_1"].str.upper().equals(found["tag_2"])
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT count(*) FROM range(60000) a(i), range(1000000) b(j) WHERE i * j % 7 = 3",
+    "SELECT count(*) FROM (SELECT PREDICT(tag, light) GIVEN Labelled AS tag FROM "
+    "(SELECT random() AS light FROM range(100000000))) WHERE tag = 'none'",
+], ids=["joined", "predicted"])  # fmt: skip
+def test_an_interrupted_query_ends_as_python_does(
+    query: str, tables: dict[str, Any], quick: dict[str, Any]
+) -> None:
+    mlopt.sql("SELECT PREDICT(tag, light) GIVEN Labelled FROM Pictures", tables, **quick)
+    seconds = 1.0  # both take minutes
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        mlopt.sql(query, tables, **quick)
+    assert time.perf_counter() - started < 30 * seconds

@@ -58,7 +58,8 @@ def _held_bytes(expression: Any) -> float | None:
         from distributed import Future
 
         parts = [*expression.operand("layer").values()]
-        if not all(isinstance(part, Future) for part in parts):
+        # Those still computed, failed or lost have no size: the scheduler would say 1 kB.
+        if not all(isinstance(one, Future) and one.status == "finished" for one in parts):
             return None
         sizes = parts[0].client.nbytes([part.key for part in parts], summary=False)
         return float(sum(sizes.values())) if len(sizes) == len(parts) else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +116,11 @@ def sql(
         return asked.explain() if explained else asked.answer()
 
 
+_NO_VALUE = ("BLOB", "BIT", "INTERVAL", "STRUCT", "MAP", "UNION")
+"""SQL types that no model learns from, as are lists; a model would read them otherwise
+than DuckDB writes them."""
+
+
 @dataclass(frozen=True)
 class _Columns:
     """The columns of a clause, as its relation spells them, and their SQL types.
@@ -196,8 +201,20 @@ class _Query:
     def _plain(self, text: str, sql_of: Callable[[Clause, str], str]) -> str:
         """Without PREDICT: what stands for a clause is told its relation in plain SQL."""
         clauses = clauses_of(text)
+        self._check_names(text, clauses)
         inner = [self._plain(clause.relation, sql_of) for clause in clauses]
         return replaced(text, clauses, list(map(sql_of, clauses, inner)))
+
+    def _check_names(self, text: str, clauses: Sequence[Clause]) -> None:
+        """Refuse names of WITH as what is given, where another table would be meant."""
+        _, hidden = self.relations.names(_blank(text))
+        for clause in clauses:
+            names, own = self.relations.names(f"SELECT * FROM {_blank(clause.relation)}")
+            if found := sorted((names - own) & hidden):
+                raise InputError(
+                    f"{clause}: `{found[0]}` is a name of WITH, which is not seen after "
+                    "GIVEN: write there what it stands for, (SELECT ...)."
+                )
 
     def _stand_in(self, clause: Clause, relation: str) -> str:
         columns = self._columns(clause, relation)
@@ -234,6 +251,13 @@ class _Query:
                 f"{clause} must name columns beside its target, each once; the relation "
                 f"has {', '.join(types)}."
             )
+        for name in (*names, target):
+            if types[name].startswith(_NO_VALUE) or types[name].endswith("]"):
+                raise InputError(
+                    f"{clause}: `{name}` must be a number, a truth value, a text, a "
+                    f"category or a date to learn from, it is {types[name]}. Name other "
+                    "columns, or give (SELECT ...) with its parts as columns."
+                )
         # The categories of these rows need not be those of others.
         plain = {n: "VARCHAR" if k.startswith("ENUM") else k for n, k in types.items()}
         return _Columns(target, columns, {**plain, target: types[target]})
@@ -243,7 +267,9 @@ class _Query:
         target = quoted(columns.target)
         wanted = ", ".join(map(quoted, columns.names))
         rows = self.relations.frame(
-            f"SELECT {wanted} FROM {relation} WHERE {target} IS NOT NULL"
+            f"SELECT {wanted} FROM {relation} WHERE {target} IS NOT NULL "
+            # Threads join and group in any order: the same rows are the same table.
+            f"ORDER BY hash({wanted})"
         )
         if rows.empty:
             raise InputError(f"{clause} must have rows with a {target}: there is none.")
@@ -256,6 +282,12 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
     allowed = {*Search.__struct_fields__, "task", "holdout", "rare_classes"}
     if said := sorted({*settings} - allowed):
         raise ConfigError(f"The query says it: leave out `{said[0]}`.")
+
+
+def _blank(text: str) -> str:
+    """A query that DuckDB can read: what is predicted is not there."""
+    clauses = clauses_of(text)
+    return replaced(text, clauses, ["NULL"] * len(clauses))
 
 
 def _found(column: Column, kinds: Mapping[str, str], clause: Clause) -> Column:

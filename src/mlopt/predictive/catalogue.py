@@ -101,14 +101,18 @@ class Catalogue:
             f"The catalogue has no model {name!r}.{did_you_mean(name, names)}{known}"
         )
 
-    @contextmanager
-    def place(self, target: str, key: str) -> Iterator[Path]:
-        """The folder for a model, which nobody else fills meanwhile."""
+    def place(self, target: str, key: str) -> Path:
+        """The folder of a model, there or yet to be made."""
         safe = "".join(sign if sign.isalnum() else "_" for sign in target)[:40]
+        return self.folder / f"{safe}-{key}"
+
+    @contextmanager
+    def filling(self, path: Path) -> Iterator[None]:
+        """Nobody else fills the folder of a model meanwhile."""
         check_writable(self.folder, "catalogue")
         self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / f".{key}.lock"):
-            yield self.folder / f"{safe}-{key}"
+        with FileLock(self.folder / f".{path.name.rpartition('-')[2]}.lock"):
+            yield
 
     def use(self, path: Path) -> bool:
         """Whether a model is there whole; it is used now."""
@@ -162,7 +166,8 @@ class Catalogue:
 
     def _entry(self, path: Path) -> Entry | None:
         with suppress(OSError, ValueError, TypeError):
-            if all((path.parent / name).is_file() for name in (MODEL, RESULT)):
+            if (path.parent / MODEL).is_file():
+                json.loads((path.parent / RESULT).read_bytes())
                 return Entry(**json.loads(path.read_text()))
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,14 @@ class Function:
 
 
 def renamed(columns: Iterable[str], functions: Iterable[Function]) -> pd.Index:
-    """Columns without a name of their own are called as the target, not as the function."""
-    names = []
-    for name in columns:
-        of = next((one for one in functions if f"{one.name}(" in name), None)
-        names.append(name if of is None else of.target)
+    """Columns without a name of their own are called as the target, not as the function.
+
+    One that is there already gets a number behind it, as DuckDB does: ``tag_1``.
+    """
+    names = list(columns)
+    for at, name in enumerate(names):
+        for of in (one for one in functions if f"{one.name}(" in name):
+            tried = (f"{of.target}_{n}" if n else of.target for n in count())
+            names[at] = next(one for one in tried if one not in names)
+            break
     return pd.Index(names)

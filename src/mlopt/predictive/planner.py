@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,41 +48,45 @@ class Planner:
         rows : data frame
             Predictors, and the target as the last column.
         """
-        with self._place(rows) as (folder, there):
-            if there:
-                return load(folder), _known(clause, folder)
-            result = sweep(
-                rows,
-                _target(rows),
-                output=folder,
-                families=self.families,
-                name=clause.relation,
-                client=self.client,
-                observer=self.observer,
-                **self.settings,
-            )
-            if self.catalogue is not None:
-                self.catalogue.keep(folder, str(clause))
-        return result.model, _searched(clause, result.plan)
+        if self.catalogue is None:
+            return self._search(clause, rows, None)
+        folder = self._place(self.catalogue, rows)
+        if not self.catalogue.use(folder):
+            with self.catalogue.filling(folder):
+                if not self.catalogue.use(folder):  # who held the lock may have filled it
+                    found = self._search(clause, rows, folder)
+                    self.catalogue.keep(folder, str(clause))
+                    return found
+        return load(folder), _known(clause, folder)
 
     def explain(self, clause: Clause, rows: pd.DataFrame) -> Choice:
         """How the model would come about; trains nothing."""
-        with self._place(rows) as (folder, there):
-            if there:
+        if self.catalogue is not None:
+            folder = self._place(self.catalogue, rows)
+            if self.catalogue.use(folder):
                 return _known(clause, folder)
         plan = explain(rows, _target(rows), families=self.families, **self.settings)
         return _searched(clause, plan)
 
-    @contextmanager
-    def _place(self, rows: pd.DataFrame) -> Iterator[tuple[Any, bool]]:
-        """The folder of the model, which nobody else fills now, and whether it is there."""
-        if self.catalogue is None:
-            yield None, False
-            return
+    def _search(
+        self, clause: Clause, rows: pd.DataFrame, folder: Path | None
+    ) -> tuple[Any, Choice]:
+        result = sweep(
+            rows,
+            _target(rows),
+            output=folder,
+            families=self.families,
+            name=clause.relation,
+            client=self.client,
+            observer=self.observer,
+            **self.settings,
+        )
+        return result.model, _searched(clause, result.plan)
+
+    def _place(self, catalogue: Catalogue, rows: pd.DataFrame) -> Path:
         asked = sorted(self.settings.items()), sorted(self.families), versions()
         key = join(token_of(rows), token_of(asked))[:16]
-        with self.catalogue.place(_target(rows), key) as folder:
-            yield folder, self.catalogue.use(folder)
+        return catalogue.place(_target(rows), key)
 
 
 def _target(rows: pd.DataFrame) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,18 +48,6 @@ class Relations:
         """Give back what DuckDB holds."""
         self.connection.close()
 
-    def run(self, query: str) -> Any:
-        """The cursor of a query, whose names are looked up first.
-
-        Raises
-        ------
-        InputError
-            DuckDB cannot: with what it says.
-        """
-        with self._told():
-            self._find(query)
-            return self.connection.execute(query)
-
     def check(self, query: str) -> None:
         """Refuse what is not one SELECT over tables and columns that are there.
 
@@ -87,13 +76,36 @@ class Relations:
 
     def columns(self, relation: str) -> dict[str, str]:
         """Names and SQL types of the columns of a relation."""
-        found = self.run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-        return {name: kind for name, kind, *_ in found}
+        found = self.frame(f"DESCRIBE SELECT * FROM {relation}")
+        return dict(zip(found["column_name"], found["column_type"], strict=True))
 
     def frame(self, query: str) -> pd.DataFrame:
-        """The rows of a query."""
-        found: pd.DataFrame = self.run(query).df()
-        return found
+        """The rows of a query, whose names are looked up first.
+
+        Raises
+        ------
+        InputError
+            DuckDB cannot: with what it says.
+        """
+        with self._told(), ThreadPoolExecutor(1) as pool:
+            self._find(query)
+            # DuckDB hears of a Ctrl-C late, or takes it for a failure of a function.
+            rows = pool.submit(lambda: self.connection.execute(query).df())
+            try:
+                return rows.result()
+            except KeyboardInterrupt:
+                self.connection.interrupt()
+                raise
+
+    def names(self, query: str) -> tuple[set[str], set[str]]:
+        """Names of tables, and those given by WITH, in lower case; none if unreadable."""
+        tree = "json_extract_string(json_serialize_sql($query), "
+        (found,) = self.connection.execute(
+            f"SELECT {tree}'$..table_name'), {tree}'$..cte_map.map[*].key')",
+            {"query": query},
+        ).fetchall()
+        tables, given = ({name.lower() for name in names} for names in found)
+        return tables, given
 
     def _find(self, query: str) -> None:
         """Make tables of the names in a query that are none yet."""
@@ -109,7 +121,7 @@ class Relations:
     def _add(self, name: str, table: Any) -> bool:
         if isinstance(table, str | Path):
             path = str(Path(table).expanduser()).replace("'", "''")
-            self.run(f"CREATE VIEW {quoted(name)} AS SELECT * FROM '{path}'")
+            self.frame(f"CREATE VIEW {quoted(name)} AS SELECT * FROM '{path}'")
         elif is_dask(table):
             return self._add(name, collected(table))
         elif isinstance(table, pd.DataFrame):
