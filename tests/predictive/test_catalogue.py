@@ -17,6 +17,7 @@ from mlopt.cli import main
 from mlopt.errors import InputError
 from mlopt.predictive import catalogue
 from mlopt.predictive.catalogue import ENTRY, Catalogue
+from mlopt.sweep.models import MODEL
 from mlopt.sweep.outputs import RESULT
 
 QUERY = """
@@ -70,6 +71,20 @@ def test_what_was_never_finished_is_no_model(
     assert models.entries() == []
     assert models.prune() == [entry.name]
     assert list(models.folder.glob("tag-*")) == []
+
+
+def test_damaged_entries_are_none_and_damaged_models_are_told_how_to_drop(
+    models: Catalogue, quick: dict[str, Any], photos: Any, labelled: Any
+) -> None:
+    (entry,) = models.entries()
+    folder = models.folder / entry.name
+    whole = (folder / MODEL).read_bytes()
+    (folder / MODEL).write_bytes(whole[:100])
+    with pytest.raises(InputError, match=f"`mlopt catalogue drop {entry.name}`"):
+        mlopt.sql(QUERY, {"photos": photos, "labelled": labelled}, **quick)
+    record = json.loads((folder / ENTRY).read_text())
+    (folder / ENTRY).write_text(json.dumps({**record, "created": None}))
+    assert models.entries() == []
 
 
 @pytest.mark.parametrize("word", ["mlopt", "scikit-learn"])

@@ -22,7 +22,7 @@ RANDOM = np.random.default_rng(1)
         (RANDOM.integers(0, 2, N).astype(bool), "classification"),
         (RANDOM.integers(1, 8, N), "classification"),
         (RANDOM.integers(0, 2, N).astype(float), "classification"),
-        (RANDOM.choice([0.5, 1.5], N), "classification"),
+        (RANDOM.choice([0.5, 1.5], N), "regression"),  # scikit-learn's word for it, too
         (RANDOM.normal(size=N), "regression"),
         (RANDOM.integers(0, 500, N), "regression"),
         (np.round(RANDOM.normal(size=N), 1), "regression"),
@@ -46,6 +46,8 @@ def test_what_is_asked_for_wins() -> None:
         (["a", "b"] * 30, "regression", "needs numbers"),
         ([1.0, np.inf] * 30, "regression", "finite"),
         ([1.0, None] * 30, "auto", "no missing values"),
+        ([0.5, 1.5] * 30, "classification", "whole numbers or texts as classes"),
+        ([0.5] * 60, "auto", "whole numbers or texts as classes"),
     ],
 )
 def test_a_hopeless_target_is_refused(values: Any, task: str, says: str) -> None:

@@ -13,11 +13,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from filelock import FileLock
 
 from mlopt.errors import InputError, did_you_mean
@@ -125,7 +126,7 @@ class Catalogue:
     def keep(self, path: Path, clause: str) -> None:
         """Say that the model in a folder is whole."""
         entry = Entry(path.name, clause, time.time(), versions())
-        write_files({path / ENTRY: f"{json.dumps(asdict(entry))}\n".encode()})
+        write_files({path / ENTRY: msgspec.json.encode(entry)})
 
     def result(self, entry: Entry) -> dict[str, Any]:
         """What its sweep says of itself: ``best_score``, ``scoring``, ``seconds``, ..."""
@@ -165,10 +166,10 @@ class Catalogue:
         return sorted(gone)
 
     def _entry(self, path: Path) -> Entry | None:
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError):  # damaged, or not whole
             if (path.parent / MODEL).is_file():
                 json.loads((path.parent / RESULT).read_bytes())
-                return Entry(**json.loads(path.read_text()))
+                return msgspec.json.decode(path.read_bytes(), type=Entry)
         return None
 
 

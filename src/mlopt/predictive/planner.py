@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from mlopt import events
+from mlopt.errors import InputError
 from mlopt.identity import join, token_of
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.predictive.catalogue import Catalogue, versions
@@ -57,7 +58,11 @@ class Planner:
                     found = self._search(clause, rows, folder)
                     self.catalogue.keep(folder, str(clause))
                     return found
-        return load(folder), _known(clause, folder)
+        try:
+            return load(folder), _known(clause, folder)
+        except InputError as error:
+            drop = f"`mlopt catalogue drop {folder.name}` removes it."
+            raise InputError(f"{error} {drop}") from error
 
     def explain(self, clause: Clause, rows: pd.DataFrame) -> Choice:
         """How the model would come about; trains nothing."""

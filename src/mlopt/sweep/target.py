@@ -91,6 +91,12 @@ def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
         return Target(name, task, why), _numbers(y, name)
     labels = as_labels(y)
     classes = np.unique(labels)
+    if labels.dtype.kind == "f":
+        raise InputError(
+            f"The target {name!r} must have whole numbers or texts as classes, as "
+            f"scikit-learn's classifiers need; it has {classes[classes % 1 != 0][0]:g}. "
+            "Make texts of them, or set `task` to regression."
+        )
     if len(classes) < 2:
         raise InputError(
             f"The target {name!r} must have at least two classes; every row has "
@@ -109,9 +115,9 @@ def infer(y: pd.Series) -> tuple[str, str]:
     levels = y.nunique()
     if not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
         return "classification", f"{levels} labels"
-    if levels <= 2:
-        return "classification", f"{levels} values"
     whole = bool((np.asarray(y, dtype=float) % 1 == 0).all())
+    if levels < 2 or (whole and levels == 2):
+        return "classification", f"{levels} values"
     if whole and levels <= FEW_CLASSES and levels < len(y) / 5:
         return "classification", f"{levels} whole numbers"
     return "regression", f"{levels} different numbers"
