@@ -93,7 +93,7 @@ class Relations:
             rows = pool.submit(lambda: self.connection.execute(query).df())
             try:
                 return rows.result()
-            except KeyboardInterrupt:
+            except BaseException:  # whoever stops waiting: a Ctrl-C, a limit of time
                 self.connection.interrupt()
                 raise
 
