@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import dask
 import numpy as np
 import pytest
 from tests.server.interleaving import Run
@@ -60,7 +61,7 @@ def test_a_model_for_which_there_is_no_memory_is_trained_exactly(
 def test_updates_are_done_once_while_blocks_move_and_go_to_the_file(tmp_path: Path) -> None:
     model = np.zeros((64, 16), int)
     with cramped(4, tmp_path) as mesh, Host(mesh, {"W": model}) as host:
-        moves_while_updated(mesh, host, 200, 50)
+        moves_while_updated(mesh, host, 260, 65)
         services: list[Any] = [mesh.local(m).service(mesh.epoch) for m in mesh.members]
         assert sum(one.room.written for one in services) > 100 * model.nbytes
     assert not list(tmp_path.iterdir())
@@ -123,12 +124,14 @@ def resident_bytes(dask_worker: Any) -> int:
 @pytest.mark.cluster
 def test_a_worker_trains_a_model_that_is_larger_than_its_memory() -> None:
     parts = [{"w": np.zeros(1 << 20, np.float32)} for _ in range(48)]
-    with local_cluster(1, memory_limit="300MB") as client:
+    # A fork would hold what the process that it comes from has loaded for other tests.
+    alone = {"distributed.worker.multiprocessing-method": "spawn"}
+    with dask.config.set(alone), local_cluster(1, memory_limit="250MB") as client:
         (before,) = client.run(resident_bytes).items()
         with MeshDask(client) as mesh:
             job = Job(adds_ones, parts, [[0] * 48] * 2, layout="rotate", where=mesh)
             result = job.run()
-        assert before[1] + 48 * parts[0]["w"].nbytes > 300e6
+        assert before[1] + 48 * parts[0]["w"].nbytes > 250e6
         assert result.lost == 0
         assert client.run(resident_bytes).keys() == {before[0]}
     assert all((part["w"] == 2).all() for part in result.model)
