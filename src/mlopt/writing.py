@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -92,6 +93,14 @@ def write_files(
         for folder in folders:
             finish_files(folder)
         raise
+
+
+def write_or_print(content: bytes, output: Path | None) -> None:
+    """Write text to a file, or to stdout where none is named."""
+    if output is None:
+        sys.stdout.write(content.decode())
+    else:
+        write_files({output: content})
 
 
 def write_file(path: Path, content: bytes | Write) -> None:

@@ -133,9 +133,11 @@ class Catalogue:
         found: dict[str, Any] = json.loads((self.folder / entry.name / RESULT).read_text())
         return found
 
-    def drop(self, name: str) -> None:
-        """Remove a model."""
-        shutil.rmtree(self.path(name))
+    def drop(self, name: str) -> str:
+        """Remove a model; its whole name."""
+        path = self.path(name)
+        shutil.rmtree(path)
+        return path.name
 
     def prune(self, unused: float | None = None) -> list[str]:
         """Remove what no query can find: models of other versions, sweeps that never ended.

@@ -19,7 +19,7 @@ from mlopt.predictive.catalogue import Catalogue, Entry
 from mlopt.query.durations import parse_duration
 from mlopt.report.progress import progress
 from mlopt.sweep.formulas import csv_of
-from mlopt.writing import check_file, write_files
+from mlopt.writing import check_file, write_or_print
 
 ACTIONS = ("list", "show", "drop", "prune")
 
@@ -49,10 +49,7 @@ def answer(
         )
     planned = isinstance(found, Plan)
     content = f"{found.explain()}\n".encode() if planned else csv_of(found)
-    if output is None:
-        sys.stdout.write(content.decode())
-    else:
-        write_files({output: content})
+    write_or_print(content, output)
 
 
 def about(
@@ -72,9 +69,7 @@ def about(
         place = models.path(names[0])
         sys.stdout.write(f"{place}\n{(place / 'plan.txt').read_text()}")
     elif action == "drop":
-        place = models.path(names[0])
-        models.drop(place.name)
-        sys.stdout.write(f"{place.name} is gone\n")
+        sys.stdout.write(f"{models.drop(names[0])} is gone\n")
     else:
         gone = models.prune(_seconds(unused))
         sys.stdout.write("".join(f"{name} is gone\n" for name in gone))

@@ -62,9 +62,7 @@ class Relations:
                 f"`query` must be one SELECT, got {' and '.join(kinds) or 'none'}: it "
                 "reads tables, and changes none."
             )
-        with self._told():
-            self._find(query)
-            self.connection.execute(f"EXPLAIN {query}")
+        self.frame(f"EXPLAIN {query}")
 
     def add(self, function: Function, fields: Mapping[str, str]) -> None:
         """Make a function of one structure, of fields with these names and SQL types."""

@@ -53,13 +53,9 @@ def predict_file(
     from mlopt.sweep.formulas import csv_of
     from mlopt.sweep.models import model_file
     from mlopt.sweep.predict import predict_file as predicted
-    from mlopt.writing import check_file, write_files
+    from mlopt.writing import check_file, write_or_print
 
     model = model_file(model)
     if output is not None:
         check_file(output, [model, data])
-    content = csv_of(predicted(model, data, proba=proba, tell=tell))
-    if output is None:
-        sys.stdout.write(content.decode())
-    else:
-        write_files({output: content})
+    write_or_print(csv_of(predicted(model, data, proba=proba, tell=tell)), output)
