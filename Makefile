@@ -26,12 +26,14 @@ $(KERNELS): $(STAMP) $(wildcard src/mlopt/kernels/*.py)
 demo: install
 	$(BIN)/python examples/flights.py --output demo
 
-# Processes share the cores: their libraries must not take all of them each. One more than two
+# Processes share the cores: their libraries must not take all of them each. One more than
 # cores, for a fifth of the time is waited: for workers to start, clocks to run out, disks.
+# Each takes up to a GiB, so that nine are enough.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: install
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest --dist worksteal \
+		-n $$($(BIN)/python -c 'import joblib; print(min(joblib.cpu_count(), 8) + 1)')
 
 # For the inner loop: nothing slow, no processes of its own.
 quick: export OMP_NUM_THREADS = 1
@@ -68,7 +70,7 @@ compat: install
 		--hypothesis-seed=$(SEED) tests/judges tests/streaming/test_schedules.py tests/server/test_interleavings.py
 
 lint: install
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -76,6 +78,7 @@ lint: install
 bench: export DASK_MLOPT__REMEMBER = false
 bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
 	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/blocks.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
 	$(BIN)/python benchmarks/prefixes.py
 	$(BIN)/python benchmarks/solvers.py --peers .venv-peers/bin/python

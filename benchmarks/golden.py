@@ -97,9 +97,8 @@ def planned(name):
     """A workload: `mlopt.gd.plan` on one of the sets of plans.py."""
 
     def prepare():
-        import plans
-
         import mlopt
+        import plans
 
         X, y, task = plans.DATA[name](None)
         return lambda: solved(mlopt, task, X, y, plans.TOLERANCE)

@@ -10,11 +10,12 @@ classes and of five, to their end; of dense rows those that solve at once, and o
 both, theirs and ours.
 Foreseeing passes is another matter: `foresight.py`.
 
-With --fit methods run on one thread, and the processor time of the quickest run counts,
-since noise only ever adds. The prices of `src/mlopt/prices/prices.csv` that name this
-script are fitted to these: logarithms of ratios are to be small, large ones count linearly,
-and a price that no run tells anything about stays where it is. Printed are ratios by method
-before and after, and the lines of the list that change, with today's date.
+With --fit methods run on one thread, and the processor time of the median run counts: a
+neighbour on the same core is as usual as to have it alone. The prices of
+`src/mlopt/prices/prices.csv` that name this script are fitted to these: logarithms of
+ratios are to be small, large ones count linearly, and a price that no run tells anything
+about stays where it is. Printed are ratios by method before and after, and the lines of the
+list that change, with today's date.
 
 With --drawn 1,2,3 problems are those that `foresight.py` draws from these seeds, in
 place of shapes of the grid. Runs that did not come to their end do not count.
@@ -36,6 +37,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
@@ -100,7 +102,7 @@ PASSES = (
     (150_000, 658, 0.026), (20_000, 658, 0.026), (20_000, 5000, 0.005),
     (6000, 20_000, 0.007), (40_000, 20_000, 0.0025), (60_000, 40, 0.3),
 )  # fmt: skip
-PASS, LOOKS = "pass", 15
+PASS, LOOKS, MODELS = "pass", 15, (1, 16)
 STEPS = (
     (10_000, 1), (100_000, 1), (300_000, 1), (3000, 4), (10_000, 4), (30_000, 4),
     (100_000, 4), (300_000, 4), (3000, 16), (10_000, 16), (30_000, 16), (100_000, 16),
@@ -169,7 +171,7 @@ def stepped(rng, d, columns):
             start, before = clock(), training.passes
             training.advance(FEWEST[1])
             seconds.append((clock() - start) / max(training.passes - before, 1))
-        took = sorted(seconds)[0 if FIT else REPEATS // 2]
+        took = statistics.median(seconds)
         shape = shape_of(held, columns)
     one = Looked(SimpleNamespace(name=STEP), shape, resources, took, lbfgs.each)
     print(
@@ -182,26 +184,27 @@ def stepped(rng, d, columns):
 
 
 def looked(rng, n, d, density):
-    """A pass for each loss over rows of one shape."""
+    """A pass for each loss over rows of one shape, for one model and for many."""
     X, threads = rows(rng, n, d, density), int(THREADS)
     resources = replace(mlopt.Resources.probe(), threads=threads)
     with closing(Threads(threads)) as where, between_passes():
         y = np.sign(rng.normal(size=(n, 1)))
         beside = {"targets": y, "weights": np.ones_like(y)}
         held = Rows.of(X, executor=where).attach(**beside)
-        sums, weights = Sums.of(held), np.full((d + 1, 1), 0.1)
-        for loss in LOSSES:
-            seconds = []
+        sums = Sums.of(held)
+        for loss, models in product(LOSSES, MODELS):
+            plan = layout([Model(loss, L2 * (1 + number)) for number in range(models)])
+            weights, seconds = np.full((d + 1, models), 0.1), []
             for _ in range(LOOKS):
                 clock = time.process_time if FIT else time.perf_counter
                 start = clock()
-                evaluate(held, weights, layout([Model(loss, L2)]), sums, scored=False)
+                evaluate(held, weights, plan, sums, scored=False)
                 seconds.append(clock() - start)
-            took = sorted(seconds)[0 if FIT else LOOKS // 2]
-            named = SimpleNamespace(name=f"{PASS}, {'dense' if density == 1 else 'sparse'}")
-            one = Looked(named, shape_of(held, 1), resources, took)
+            took, kind = statistics.median(seconds), "dense" if density == 1 else "sparse"
+            named = SimpleNamespace(name=f"{PASS}, {kind}, {models} models")
+            one = Looked(named, shape_of(held, models), resources, took)
             print(
-                f"{PASS:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f}    1 passes "
+                f"{named.name:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f}    1 passes "
                 f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
                 f"{one.priced() / took:5.2f}",
                 flush=True,
@@ -267,7 +270,7 @@ def fitted_theirs(rng, n, d, density):
                         estimator, held, None, None
                     )  # fmt: skip
                     seconds.append(clock() - start)
-            took = sorted(seconds)[0 if FIT else REPEATS // 2]
+            took = statistics.median(seconds)
             steps = int(np.max([getattr(found, "n_iter_", 1) or 1]))
             if loss == "squared_hinge" and steps == estimator.max_iter:
                 continue
@@ -409,7 +412,7 @@ def solved(problem, methods):
             plan.ranker.resources, calibration=Calibration(), threads=int(THREADS)
         )
         runs = sorted(timed(plan.chosen) for _ in range(REPEATS))
-        seconds, passes, ended = runs[0 if FIT else REPEATS // 2]
+        seconds, passes, ended = runs[REPEATS // 2]
         method = plan.chosen.method
         if not (ended or method.bounds):
             continue  # nothing was proven, which has its part in the price

@@ -9,7 +9,7 @@ usage: ridge.py [--data 500000x200,20000x5000,200000x50] [--kind factors] [--rep
        ridge.py --spectrum
 
 With --spectrum: what eigenvectors of a Gram matrix take on one thread beside their price,
-and beside a factor of one penalty: what the prices "spectrum.*" say.
+and beside a factor of one penalty: what the prices "spectrum.*" and "cholesky.reads" say.
 
 A solver that took longer than the limit (seconds) is run once; "svd" is left out where its
 predicted time is above it. Features have unit variance and are correlated: 20 common
@@ -35,7 +35,7 @@ from sklearn.linear_model import Ridge as Peer
 import mlopt
 from mlopt.cluster import single_threaded
 from mlopt.gd.least_squares_fit import SOLVERS
-from mlopt.gd.normal_equations import Moments, solve
+from mlopt.gd.normal_equations import Moments, factor_cost, solve
 from mlopt.gd.ridge_path import spectrum_cost
 
 PEERS = ("cholesky", "svd", "lsqr", "sparse_cg", "sag")
@@ -117,7 +117,8 @@ def spectra(repeat=5):
         priced = spectrum_cost(d).seconds(here)
         print(
             f"{d:5d} columns: eigenvectors {1e3 * all_vectors:8.2f} ms, priced "
-            f"{1e3 * priced:8.2f}, {all_vectors / factor:5.1f} factors"
+            f"{1e3 * priced:8.2f}, {all_vectors / factor:5.1f} factors of "
+            f"{1e3 * factor:.2f} ms, priced {1e3 * factor_cost(d).seconds(here):.2f}"
         )
 
 

@@ -34,7 +34,7 @@ import mlopt
 import mlopt.topics.training as sequential
 from mlopt.cluster import MeshDask, Threads, local_cluster
 from mlopt.server.layouts.rotate import Rotate
-from mlopt.topics.counting import Priors
+from mlopt.topics.counting import Priors, table
 from mlopt.topics.documents import Documents
 from mlopt.topics.rotating import RotatingGibbs
 from mlopt.topics.training import GibbsTraining, first_topics
@@ -61,6 +61,11 @@ def drawn(tokens, words, topics=100, seed=0):
     rows, columns = np.concatenate(rows), np.concatenate(columns)
     X = sp.coo_array((np.ones(len(rows), np.int32), (rows, columns)), (documents, words))
     return X.tocsr()
+
+
+def counts_of(training):
+    """Tokens of each word that are of each topic, (words, topics)."""
+    return table(training.documents, training.topics, training.number)
 
 
 def perplexity(topics, counts, held):
@@ -151,8 +156,8 @@ def compared(topics, train, held, given):
         alone = GibbsTraining(*settings, seed=0, executor=executor)
         alone.advance(two.passes)
         values = {
-            "sequential": alone.counts(), "shards of threads": here.counts(),
-            "two workers": two.counts(),
+            "sequential": counts_of(alone), "shards of threads": counts_of(here),
+            "two workers": counts_of(two),
         }  # fmt: skip
         for name, counts in values.items():
             print(
@@ -169,7 +174,7 @@ def compared(topics, train, held, given):
         print(
             f"  a worker killed after {half:.1f} s of {took:.1f}: lost {two.layout.lost}, "
             f"members {len(two_mesh.members)}, perplexity "
-            f"{perplexity(topics, two.counts(), held):.2f}, counts exact {exact(two)}, "
+            f"{perplexity(topics, counts_of(two), held):.2f}, counts exact {exact(two)}, "
             f"topics the same to the bit {np.array_equal(whole, two.topics)}"
         )
         two.close()

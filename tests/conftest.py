@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dask
@@ -14,6 +15,7 @@ from hypothesis import settings
 from tests import forks
 
 from mlopt.cluster import apart
+from mlopt.rows import block
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,6 +25,9 @@ dask.config.set({"mlopt.strict": True})
 
 # Few rows stand for many here: they are planned though it does not pay.
 dask.config.set({"mlopt.plan": "always"})
+
+# And are cut into blocks of which each is next to nothing.
+vars(block)["_LEAST"] = 1
 
 # What is chosen must not depend on the fits that tests have run before.
 os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # of the processes that they start
@@ -77,9 +82,29 @@ def shared_workers() -> Iterator[str]:
 
 
 @pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C is heard: what a shell starts in its background is told to ignore it."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.fixture
 def data() -> Path:
     """The folder of real data beside the project; tests that need it skip without it."""
     folder = ROOT.parent / "shared/data"
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside this checkout")
     return folder
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Writes a file that a test reads, and tells its path."""
+
+    def written(content: bytes | str, name: str = "table.csv") -> str:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return written

@@ -260,6 +260,8 @@ def test_what_submit_shares_with_predict_is_explained(
 def test_the_default_folder_is_named_after_the_data() -> None:
     assert stem_of("a/b/adult.data.gz") == "adult"
     assert stem_of("sklearn:iris") == "iris"
+    assert stem_of("sales.2024-01.csv") == "sales.2024-01"
+    assert stem_of("v1.2") == "v1.2"
 
 
 def _hear_interrupts() -> None:
@@ -293,6 +295,15 @@ def test_an_interrupted_sweep_keeps_all_and_goes_on(
     assert run(*arguments, "--n-trials", str(result["n_trials"] + 1), "--json") == DONE
     again = json.loads(capsys.readouterr().out)
     assert again["n_trials"] == result["n_trials"] + 1
+
+
+def test_a_command_whose_reader_of_stderr_left_goes_on() -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [*MLOPT, "predict", "model.skops"]
+    done = subprocess.run(command, stderr=writes, stdout=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert (done.returncode, done.stdout) == (BAD_INPUT, "")
 
 
 def test_a_calibration_prints_residuals_and_is_kept(

@@ -9,7 +9,7 @@ import pytest
 
 from mlopt.cluster import memory
 from mlopt.resources import probe
-from mlopt.resources.control_groups import group_limits
+from mlopt.resources.control_groups import group_limits, group_rooms
 
 GIB = 2**30
 V2 = "36 25 0:31 {root} {mount} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -61,6 +61,24 @@ def test_a_group_outside_of_what_is_mounted(tmp_path: Path) -> None:
     limits = {"memory.max": 4 * GIB}
     process = machine(tmp_path, "0::/elsewhere\n", V2, limits, "/docker/abc")
     assert group_limits(process) == [4 * GIB]
+
+
+@pytest.mark.parametrize(
+    ("groups", "mounts", "limit", "taken", "dropped"),
+    [("0::/mine\n", V2, "memory.max", "memory.current", "inactive_file"),
+     ("3:memory:/mine\n", V1, "memory.limit_in_bytes", "memory.usage_in_bytes",
+      "total_inactive_file")],
+)  # fmt: skip
+def test_what_a_group_has_taken_is_not_left(
+    tmp_path: Path, groups: str, mounts: str, limit: str, taken: str, dropped: str
+) -> None:
+    """But files that nobody uses are: the system drops them before it has no more."""
+    process = machine(tmp_path, groups, mounts, {
+        f"mine/{limit}": 4 * GIB, f"mine/{taken}": 3 * GIB,
+        "mine/memory.stat": f"anon {2 * GIB}\n{dropped} {GIB // 2}", limit: UNLIMITED,
+    })  # fmt: skip
+    assert group_rooms(8 * GIB, process) == [3 * GIB // 2]
+    assert group_rooms(4 * GIB, process) == []
 
 
 def test_where_nothing_is_told_nothing_is_limited(tmp_path: Path) -> None:

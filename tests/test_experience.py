@@ -177,3 +177,17 @@ def test_other_predictions_are_not_corrected_by_these_ratios(folder: Path) -> No
     assert Resources().experience is None
     probe.keep_calibration(Calibration())
     assert count() == 0
+
+
+def test_without_a_home_fits_are_remembered_in_this_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(cache, "directory", homeless)
+    remembering.remember(SEEN)
+    assert count() == 1
+    assert Resources.remembered().experience is not None
+    assert not probe.keep_calibration(Calibration())
+    assert count() == 0

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,7 @@ STARTED, SEARCHING, TESTED = '"text": "read', '"text": "searching', '"text": "te
 MODEL = "model.skops"
 
 
-@pytest.fixture(autouse=True)
-def heard() -> Iterator[None]:
-    """Signals are heard: what a shell starts in the background is told to ignore Ctrl-C."""
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, earlier)
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 
 @pytest.fixture

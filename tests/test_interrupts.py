@@ -14,13 +14,7 @@ from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.trainer import Clock
 from mlopt.tuning.crews.trials import TrainRequest, TrainResult
 
-
-@pytest.fixture(autouse=True)
-def heard() -> Iterator[None]:
-    """Signals are heard: what a shell starts in the background is told to ignore Ctrl-C."""
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, earlier)
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 
 def disguise() -> None:

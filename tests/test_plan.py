@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import choice_of, plan_of
 
 from mlopt.errors import InputError
 from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
@@ -140,7 +141,7 @@ def test_measuring_a_step_that_is_not_there_names_those_that_are() -> None:
 
 @given(plans)
 def test_a_plan_survives_json(plan: Plan) -> None:
-    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False))) == plan
+    assert plan_of(json.loads(json.dumps(plan.to_dict(), allow_nan=False))) == plan
 
 
 @given(plans)
@@ -250,4 +251,4 @@ def test_a_step_says_how_often_it_is_run_and_was() -> None:
     assert "to run: fit 1 x, apply 2 x" in Plan("fit", (step,)).explain()
     after = replace(step, ran={"fit": 1, "apply": 2.5})
     assert "ran: fit 1 x, apply 2.5 x (2 x predicted)" in Plan("fit", (after,)).explain()
-    assert Choice.from_dict(after.to_dict()) == after
+    assert choice_of(after.to_dict()) == after

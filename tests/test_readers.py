@@ -21,22 +21,13 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 
 from mlopt.errors import InputError
 from mlopt.readers import Table, read_table
+from mlopt.readers.blocks import read_blocks
 from mlopt.readers.table import column
 from mlopt.sweep.target import align, target_of
 
 FRAME = pd.DataFrame(
     {"size": [1.5, 2.5, None, 4.0], "kind": ["a", "b, c", "a", np.nan], "y": [0, 1, 1, 0]}
 )
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., str]:
-    def written(content: bytes | str, name: str = "table.csv") -> str:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return written
 
 
 def same(table: Table) -> None:
@@ -116,6 +107,8 @@ def test_every_format_gives_the_same_table(
         ("0,1,2\n.5,1.0,7\n1.5,0.0,8\n", ("0", "1", "2"), 2),
         (",0,1\n0,5,6\n1,7,8\n", ("0", "1"), 2),
         ("y,0\n3,4\n5,6\n", ("y", "0"), 2),
+        ("None,color,y\n1,red,2\n3,blue,4\n", ("None", "color", "y"), 2),
+        ("NA,red\n1,blue\n2,red\n", ("c0", "c1"), 3),
         ("0,1,y\n2,3,4\n5,6,7\n", ("0", "1", "y"), 2),
         ("y,1,2,3\nb,.5,.5,1\na,.5,.5,1\n", ("y", "1", "2", "3"), 2),
         (
@@ -167,11 +160,6 @@ def test_a_column_that_turns_to_text_late_is_text(write: Callable[..., str]) -> 
     assert found["b"].dtype == np.int64
 
 
-def test_old_encodings_are_read(write: Callable[..., str]) -> None:
-    table = read_table(write("name,v\nJos\u00e9,1\nAda,2\n".encode("latin-1")))
-    assert table.X["name"].tolist() == ["Jos\u00e9", "Ada"]
-
-
 def test_quoted_line_ends_belong_to_the_value(write: Callable[..., str]) -> None:
     table = read_table(write('text,v\n"two\nlines",1\n"one",2\n'))
     assert table.X["text"].tolist() == ["two\nlines", "one"]
@@ -221,6 +209,28 @@ def test_libsvm_is_sparse_and_can_be_widened(write: Callable[..., str]) -> None:
         read_table(path, columns=3)
     with pytest.raises(InputError, match="leave `target` out"):
         read_table(path, target="income")
+
+
+def test_a_libsvm_file_without_a_column_0_is_numbered_as_it_is_told(
+    write: Callable[..., str],
+) -> None:
+    path = write(b"0 1:1 2:1\n", "late")
+    for first, row in ((None, [1, 1, 0]), (1, [1, 1, 0]), (0, [0, 1, 1])):
+        table = read_table(path, columns=3, numbered_from=first)
+        assert table.X.toarray().tolist() == [row]
+        assert table.numbered_from == (1 if first is None else first)
+    both = write(b"0 0:1\n0 2:1\n", "both")
+    assert read_table(both).numbered_from == 0
+    with pytest.raises(InputError, match="from 1, as the rows that were trained on"):
+        read_table(both, numbered_from=1)
+
+
+def test_libsvm_may_begin_with_a_comment(write: Callable[..., str]) -> None:
+    buffer, X = io.BytesIO(), np.array([[1.0, 0.0], [0.5, 2.0]])
+    dump_svmlight_file(X, np.array([1, -1]), buffer, zero_based=False, comment="a: b")
+    table = read_table(write(buffer.getvalue()))
+    np.testing.assert_array_equal(table.X.toarray(), X)
+    np.testing.assert_array_equal(table.y, [1, -1])
 
 
 def test_queries_of_libsvm_are_left_out(write: Callable[..., str]) -> None:
@@ -401,3 +411,72 @@ def test_covtype_is_read_as_integers(data: Path) -> None:
         17367,
         20510,
     ]
+
+
+def odd_archive(flags: int = 0, method: int = 0) -> bytes:
+    """An archive of a table that says to be encrypted, or of another method."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.csv", "a,b\n1,2\n3,4\n")
+    raw = bytearray(buffer.getvalue())
+    for at, where in ((raw.index(b"PK\x03\x04"), 6), (raw.index(b"PK\x01\x02"), 8)):
+        raw[at + where] |= flags
+        raw[at + where + 2] = method
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (odd_archive(flags=1), "password"),
+        (odd_archive(method=9), "compression method is not supported"),
+        (npz(X=np.empty((0, 5)), y=np.empty(0)), r"`X` is of shape \(0, 5\)"),
+        (npz(a=np.arange(3), b=np.arange(4)), "columns of one length"),
+    ],
+)
+def test_archives_that_cannot_be_read_are_refused_in_a_sentence(
+    write: Callable[..., str], content: bytes, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_table(write(content, "archive"))
+
+
+@pytest.mark.parametrize("header", ["PK,age,y", "<DATE>,<OPEN>,<CLOSE>"])
+def test_a_header_may_begin_as_another_format_does(
+    write: Callable[..., str], header: str
+) -> None:
+    table = read_table(write(f"{header}\n1,41,0\n2,42,1\n".encode(), "table"))
+    assert (table.names, table.rows) == (tuple(header.split(",")), 2)
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ('"first\nname",b,c\n1,2,3\n4,5,6\n7,8,9\n', ("first\nname", "b", "c"), 3),
+        ('# steps of 5" each\na,b\n1,2\n3,4\n', ("a", "b"), 2),
+        ('widths in 5" steps\n\na,b\n1,2\n3,4\n', ("a", "b"), 2),
+        ("|3|4\n|5|6\n.5|7|8\n", ("c0", "c1", "c2"), 3),
+        ("|a remark\nage,y\n1,2\n3,4\n", ("age", "y"), 2),
+        ("% fat,age,y\n1,41,0\n2,42,1\n", ("% fat", "age", "y"), 2),
+        ("%fat,age,y\n1,41,0\n2,42,1\n", ("fat", "age", "y"), 2),
+        ("% made by hand\nage,y\n1,2\n3,4\n", ("age", "y"), 2),
+    ],
+)
+def test_what_stands_above_the_rows_is_counted_in_lines(
+    write: Callable[..., str], text: str, names: tuple[str, ...], rows: int, block: bool
+) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        path = write(text.encode(encoding), encoding)
+        if block:
+            frames = list(read_blocks(path, 18))
+            assert (tuple(frames[0].columns), sum(map(len, frames))) == (names, rows)
+        else:
+            table = read_table(path)
+            assert (table.names, table.rows) == (names, rows)
+
+
+def test_bars_may_stand_in_front_of_a_header(write: Callable[..., str]) -> None:
+    frame = pd.DataFrame({"age": [41, 42], "y": [0, 1]})
+    table = read_table(write(frame.to_csv(sep="|").encode(), "bars"))
+    assert (table.names, table.rows) == (("age", "y"), 2)

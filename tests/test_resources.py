@@ -18,6 +18,7 @@ import pytest
 
 from mlopt import Resources
 from mlopt.errors import ClusterError, InputError
+from mlopt.pipeline.budget import budget_bytes
 from mlopt.resources import cache, probe
 from mlopt.resources.measure import measure, read_rate
 
@@ -120,6 +121,33 @@ def test_another_process_reads_what_was_measured(
     assert Resources.probe() == first
     assert len(measured) == 1
     assert first.gemm_f64 == RATES["gemm_f64"]
+
+
+def test_what_others_disturbed_is_soon_measured_again_and_the_best_is_kept(
+    folder: Path, measured: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, load = [time.time()], [4.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr(os, "getloadavg", lambda: (load[0], 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    def later(seconds: float, **rates: float) -> Resources:
+        monkeypatch.setattr(probe, "_known", {})
+        monkeypatch.setattr(probe, "measure", lambda _: {**RATES, **rates})
+        now[0] += seconds
+        return Resources.probe()
+
+    slow = later(0, gemm_f64=1e9, task=1e-3)
+    assert later(cache.SOON / 2).gemm_f64 == slow.gemm_f64
+    assert Resources.remembered() == slow
+    load[0] = 0.0
+    again = later(cache.SOON, gemm_f64=3e10, task=1e-4, bandwidth=RATES["bandwidth"] / 2)
+    assert (again.gemm_f64, again.task) == (3e10, 1e-4)
+    assert again.bandwidth == RATES["bandwidth"]
+    assert later(cache.WEEK / 2, gemm_f64=5e10) == again
+    monkeypatch.setattr(probe, "_known", {})
+    now[0] += cache.WEEK
+    assert Resources.remembered().gemm_f64 == Resources().gemm_f64
 
 
 def test_no_part_of_a_file_is_ever_seen(
@@ -252,7 +280,7 @@ class Client:
 
     def __init__(self, identity: str = "Scheduler-1", workers: int = 3) -> None:
         self.identity = identity
-        self.workers = {
+        self.workers: dict[str, dict[str, Any]] = {
             f"tcp://10.0.0.{i // 2}:{i}": {
                 "host": f"10.0.0.{i // 2}",
                 "nthreads": 2 + i,
@@ -291,6 +319,16 @@ def measure_alike(threads: int) -> dict[str, float]:
 @pytest.fixture
 def alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlopt.resources.cluster_probe.measure", measure_alike)
+
+
+@pytest.mark.usefixtures("alike", "folder")
+def test_no_worker_is_taken_to_have_more_than_the_least() -> None:
+    """What a worker must hold is planned by its share of the memory of all."""
+    client = Client()
+    first, second, _ = client.workers.values()
+    first["memory_limit"], second["memory_limit"] = 14 * 2**30, None  # nobody set one
+    found = Resources.probe(client)
+    assert found.memory / found.workers == 2**30
 
 
 @pytest.mark.usefixtures("alike", "folder")
@@ -347,6 +385,32 @@ def test_real_workers_are_probed() -> None:
     assert found.gemm_f64 > 1e8
     assert found.network > 1e6
     assert 0 < found.task < found.round_trip < 1
+
+
+def test_memory_of_this_process_is_at_most_what_the_user_set() -> None:
+    whole = probe.memory_limit()
+    with dask.config.set({"mlopt.resources": {"memory": "1MiB"}}):
+        assert probe.memory_limit() == 2**20
+        assert probe.memory_free() <= 2**20
+        assert budget_bytes("auto", None) <= 0.75 * 2**20
+    with dask.config.set({"mlopt.resources": {"memory": 2 * whole}}):
+        assert probe.memory_limit() == whole
+
+
+def test_what_a_process_has_taken_is_not_free() -> None:
+    code = (
+        "import resource\n"
+        "import numpy as np\n"
+        "from mlopt.pipeline.budget import budget_bytes\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31))\n"
+        "before = budget_bytes('auto', None)\n"
+        "taken = np.ones(2**27)\n"
+        "print(before, budget_bytes('auto', None))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    before, after = map(int, done.stdout.split())
+    assert before <= 0.75 * 2**31
+    assert before - after >= 0.75 * 2**30
 
 
 def test_a_limit_on_the_process_limits_its_memory() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
-from mlopt.rows import Block, Rows
+from mlopt.rows import Block, Rows, block
 from mlopt.rows.block import block_count, boundaries
 from mlopt.rows.source import shelf_sizes
 
@@ -63,7 +63,18 @@ def test_block_counts_are_powers_of_two_and_bounded(n: int, nbytes: int) -> None
     if count > 64:
         assert nbytes / count > 128 * 2**20 or count == n
     assert nbytes / count <= 256 * 2**20 or count * 2 > n
-    assert count >= 2 or n < 4096
+    assert count >= 2 or n < 4096 or nbytes < 2
+
+
+@pytest.mark.parametrize(
+    ("n", "columns", "count"),
+    [(5000, 10, 1), (20_000, 8, 2), (40_000, 20, 4), (150_000, 8, 8), (20_000, 100, 8)],
+)
+def test_a_block_is_worth_handing_over(
+    monkeypatch: pytest.MonkeyPatch, n: int, columns: int, count: int
+) -> None:
+    monkeypatch.setattr(block, "_LEAST", block.MEGABYTE)
+    assert block_count(n, 8 * n * columns) == count
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000))
@@ -186,7 +197,12 @@ VALUES = TABLE.to_numpy(dtype=float)
         (TABLE.convert_dtypes(), "f8"),
         (TABLE.convert_dtypes(dtype_backend="pyarrow"), "f8"),
         (pl.from_pandas(TABLE), "f8"),
-        (pl.from_pandas(TABLE.astype("f4")), "f4"),
+        (TABLE.astype("f4").assign(c=TABLE["c"]), "f4"),
+        (TABLE.astype("Float32"), "f8"),
+        (TABLE.astype(object), "f8"),
+        (TABLE.assign(b=TABLE["b"].astype("category")), "f8"),
+        (TABLE.assign(a=TABLE["a"].astype(pd.SparseDtype("f8", 0.0))), "f8"),
+        (pl.from_pandas(TABLE.astype("f4")), "f8"),
         (pa.Table.from_pandas(TABLE), "f8"),
         (pa.table({"a": VALUES[:, 0].astype("f2")}), "f8"),
     ],

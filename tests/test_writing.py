@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -88,6 +90,17 @@ def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
     assert (tmp_path / "redirected").read_bytes() == b"before\nnew\nafter\n"
 
 
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no memory for files")
+def test_files_in_shared_memory_are_files_like_others() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        one, last = Path(folder) / "one.csv", Path(folder) / "result.json"
+        for content in (b"old", b"new"):
+            write_files({one: content, last: content}, last=last)
+        assert (one.read_bytes(), last.read_bytes()) == (b"new", b"new")
+        with pytest.raises(InputError, match=r"`output` must not be what is read"):
+            check_outputs([one], [one])
+
+
 def test_an_output_that_is_an_input_is_refused_whatever_it_is_called(
     tmp_path: Path,
 ) -> None:
@@ -155,6 +168,17 @@ def test_what_is_being_written_is_let_be(tmp_path: Path) -> None:
     write_files({path: content})
     assert seen == [".mlopt-part"]
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
+
+
+def test_a_folder_without_locks_is_refused_before_there_is_something_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with pytest.raises(InputError, match=r"can be written to.*No locks available"):
+        check_writable(tmp_path)
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import Any
 
 from mlopt.interrupts import Interrupts
 
@@ -40,6 +41,25 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
+    if isinstance(sys.stderr, TextIOWrapper) and sys.stderr is sys.__stderr__:
+        said = BufferedWriter(_Said(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = TextIOWrapper(
+            said, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
+        )
+
+
+class _Said(FileIO):
+    """What is told goes nowhere once its reader has left: the work goes on."""
+
+    def write(self, content: Any, /) -> int:
+        """As of `FileIO`."""
+        try:
+            return super().write(content)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return super().write(content)
 
 
 def _tell(dropped: sys.UnraisableHookArgs) -> None:

@@ -449,6 +449,11 @@ def _plan_of(source: str, settings: Settings, where: Where) -> Any:
     if re.match(r"\s*(select|with)\s", source, re.IGNORECASE):
         from mlopt.predictive.answering import sql
 
+        if where != HERE:
+            raise ConfigError(
+                "Nothing runs, and models are kept in a catalogue: leave out `--storage` "
+                "and `--scheduler`."
+            )
         return sql(f"EXPLAIN {source}", families=settings.names, **settings.said)
     if not is_query(source):
         from mlopt.sweep.run import explain as plan_of

@@ -49,6 +49,16 @@ def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     raise InputError(f"`{name}` must be one of {known}; got {value!r}.")
 
 
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters as scikit-learn does, with its own words."""
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    try:
+        estimator._validate_params()
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from None
+
+
 def seed_of(random_state: Any) -> int:
     """An integer as it is; from generators, those of NumPy for None, one is drawn."""
     if isinstance(random_state, Integral):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,5 +137,8 @@ def listed(names: str | None) -> list[str]:
 
 
 def stem_of(path: str) -> str:
-    """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"."""
-    return path.partition("sklearn:")[2] or name_of(path).partition(".")[0]
+    """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"; ``a.2024-01.csv`` is
+    "a.2024-01".
+    """
+    name = re.sub(r"(?i)\.[a-z]\w*(\.(gz|bz2|xz|zip))?$", "", name_of(path))
+    return path.partition("sklearn:")[2] or name

@@ -80,6 +80,9 @@ class Limits:
         """Seconds until the time limit; infinite without one."""
         return float("inf") if self.seconds is None else self.seconds - self.elapsed
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, (self.passes, self.seconds, self.elapsed)
+
     def reason(self, training: Training) -> str | None:
         """Why ``training`` must stop now, or None."""
         if training.done:
@@ -87,6 +90,11 @@ class Limits:
         if self.passes is not None and training.passes >= self.passes:
             return "passes"
         return "seconds" if self.seconds_left <= 0 else None
+
+
+def _elsewhere(passes: int | None, seconds: float | None, elapsed: float) -> Limits:
+    """Limits by the clock of this process, of which as much has passed."""
+    return Limits(passes, seconds, time.monotonic() - elapsed)
 
 
 def run(

@@ -31,6 +31,8 @@ Write = Callable[[BinaryIO], Any]
 
 _PART, _READY = ".mlopt-part", ".mlopt-ready"
 _STAGED = re.compile(r"\.(?P<name>.+)\.(?P<id>[0-9a-f]{8})\.mlopt-(part|ready)")
+_OPEN = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/.+/fd/\d+")
+"""Names for what is open, which goes on where it is at, whatever it is."""
 _TRIAL_BYTES = 1 << 20
 """Bytes that a folder must take before hours of work are begun: more than a file system
 keeps within its own tables, so that a full disk shows."""
@@ -246,6 +248,7 @@ def why_unwritable(folder: Path) -> str:
         nearest = nearest.parent
     try:
         with tempfile.TemporaryFile(dir=nearest, prefix=".mlopt-") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # some network disks have no locks
             file.write(b"\0" * _TRIAL_BYTES)
             file.flush()
             os.fsync(file.fileno())
@@ -260,7 +263,7 @@ def _same(output: Path, source: Path) -> bool:
 
 def _is_device(path: Path) -> bool:
     """Whether it is there, and neither file nor folder; or is a name for an open one."""
-    if path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",)):
+    if _OPEN.fullmatch(str(path)):
         return path.exists()
     return path.exists() and not (path.is_file() or path.is_dir())
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.caching.graphs import GOLDEN, GOLDEN_CHOICES, graphs
+from tests.caching.simulated import simulate
 
-from mlopt.caching import Graph, Node, executions, requests, run_seconds, savings, simulate
+from mlopt.caching import Graph, Node, executions, requests, run_seconds, savings
 
 
 def chosen(graph: Graph, data: st.DataObject) -> frozenset[int]:

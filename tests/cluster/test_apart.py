@@ -15,6 +15,7 @@ import pytest
 
 from mlopt.cluster import apart
 from mlopt.cluster.apart import Apart
+from mlopt.cluster.pool import Abandoned
 from mlopt.errors import InputError, MemberLostError, TaskError
 
 pytestmark = pytest.mark.cluster
@@ -47,6 +48,10 @@ class Desk:
 
     def refuse(self) -> None:
         raise Refusal(3, "no")
+
+    def slow(self, number: int) -> int:
+        time.sleep(1)
+        return number
 
     def sleep(self) -> None:
         time.sleep(60)
@@ -106,6 +111,17 @@ def test_a_process_that_is_killed_or_given_up_is_lost_at_once() -> None:
         with pytest.raises(MemberLostError):
             left.call("sleep", given_up=lambda: True)
     assert time.monotonic() - began < 20
+
+
+def test_a_call_that_is_abandoned_leaves_no_answer_to_the_next() -> None:
+    def abandoned() -> bool:
+        raise Abandoned
+
+    with Apart(Desk, "a") as there:
+        with pytest.raises(Abandoned):
+            there.call("slow", 1, given_up=abandoned)
+        with pytest.raises(MemberLostError):
+            there.call("add", 1)
 
 
 @pytest.mark.parametrize("at", ["there.call('sleep', 60)", "time.sleep(60)"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,8 +16,10 @@ import pytest
 from tests.cluster.desk import LARGEST, Desk, total, work
 from tests.clusters import eventually, in_thread
 
-from mlopt.cluster import Header, Mesh, MeshDask, MeshHere, Site, local_cluster
+from mlopt.cluster import Header, Mesh, MeshDask, MeshHere, Service, Site, local_cluster
 from mlopt.cluster.lines import Line
+from mlopt.cluster.mesh import Local
+from mlopt.cluster.wire import ASK, Message
 from mlopt.errors import (
     ClusterError,
     InputError,
@@ -294,6 +297,64 @@ def test_a_lost_member_is_seen_within_a_second(ground: Ground) -> None:
     # the others go on
     assert mesh.start(second, work, second, 1).result(60) == (second, 1)
     assert eventually(lambda: first not in mesh.ask(second, "where")[0].more["members"])
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_worker_that_is_killed_while_it_is_given_a_service_is_no_error(
+    client: Any,
+) -> None:
+    client.wait_for_workers(4, timeout=30)
+    with MeshDask(client) as mesh:
+        victim = mesh.members[0]
+
+        def make(site: Any) -> Any:
+            if site.member == victim:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return Desk(site)
+
+        mesh.serve(make)
+        assert eventually(lambda: victim not in mesh.members)
+        where = [mesh.ask(member, "where")[0].more["member"] for member in mesh.members]
+        assert where == list(mesh.members)
+
+
+class Alone(Local):
+    """A member whose mesh is not told that it has ended: Dask's hears of it later."""
+
+    members, cores = ("alone",), 1
+
+    def reach(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+
+class Waits(Service):
+    """Fails who waits when it is closed."""
+
+    def __init__(self, site: Site) -> None:
+        self.asked, self.closed = threading.Event(), threading.Event()
+
+    def answer(self, *_: Any) -> Any:
+        self.asked.set()
+        self.closed.wait(20)
+        raise ClusterError("There is nothing to wait for.")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_a_member_that_has_ended_is_lost_to_who_asks_and_who_waits() -> None:
+    local = Alone("alone", LARGEST)
+    local.serve(1, Waits, ())
+    service, asked = local.service(1), Message(ASK, "get", 1, Header())
+    assert isinstance(service, Waits)
+    waiting, said = in_thread(lambda: local.answer(asked))
+    assert service.asked.wait(20)
+    local.end()
+    waiting.join(20)
+    assert [type(error) for error in said] == [MemberLostError]
+    with pytest.raises(MemberLostError, match="alone was lost"):
+        local.answer(asked)
 
 
 def test_a_closed_mesh_leaves_nothing_running(ground: Ground) -> None:

@@ -26,7 +26,7 @@ from mlopt.cluster import Cluster, Threads, executor
 from mlopt.cluster.near import NEAR, are_near, would_be_near
 from mlopt.cluster.threads import driving, threads_beside
 from mlopt.rows import arriving
-from mlopt.rows.source import collected
+from mlopt.rows.source import collected_together
 
 pytestmark = pytest.mark.cluster
 
@@ -123,13 +123,13 @@ def test_what_does_not_come_is_not_computed(
     client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del client
-    asked = []
+    asked: list[Any] = []
 
-    def noted(one: Any) -> Any:
-        asked.append(one)
-        return collected(one)
+    def noted(*data: Any) -> list[Any]:
+        asked.extend(data)
+        return collected_together(*data)
 
-    monkeypatch.setattr(arriving, "collected", noted)
+    monkeypatch.setattr(arriving, "collected_together", noted)
     heavy = mlopt.make_pipeline(StandardScaler(), RandomForestClassifier(2))
     assert heavy._brought(FEW, Y) == (FEW, Y, ())
     assert not asked

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from tests.detached.test_records import one_more, record
 
 import mlopt
@@ -21,12 +23,14 @@ from mlopt.cluster.connect import reached
 from mlopt.detached import job as jobs
 from mlopt.detached.calls import call_of, work_given
 from mlopt.detached.job import Job, job_of
-from mlopt.detached.kinds import Fit, Query, Sweep, Train
+from mlopt.detached.kinds import Call, Fit, Query, Sweep, Train
 from mlopt.detached.records import DONE, Failed, Folder, make
 from mlopt.detached.work import GIVEN, RETURNED, Outcome, Place
-from mlopt.errors import ConfigError, InputError, InputWarning
+from mlopt.errors import ClusterError, ConfigError, InputError, InputWarning
 from mlopt.server import Job as Training
 from mlopt.sweep.config import Config, Data, Search
+
+X, Y = np.arange(8.0).reshape(4, 2), np.arange(4) % 2
 
 
 def done(folder: Path, output: Path) -> Job:
@@ -200,6 +204,68 @@ def test_a_resume_that_is_refused_leaves_the_reason_why_it_failed(
     with pytest.raises(InputError, match="All workers"):
         Job(made, None).resume()
     assert made.read() == before
+
+
+def test_a_cancel_that_did_not_come_through_can_be_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(tmp_path, record())
+    made.kept().write(GIVEN, pack("rows"))
+    stuck = [ClusterError("a worker is still at it"), None]
+
+    def cancel(client: Any, key: str) -> None:
+        if error := stuck.pop(0):
+            raise error
+
+    monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext(None))
+    monkeypatch.setattr("mlopt.detached.job.detached.cancel", cancel)
+    monkeypatch.setattr("mlopt.detached.job.detached.forget", lambda client, name: None)
+    with pytest.raises(ClusterError, match="still at it"):
+        Job(made, None).cancel()
+    Job(made, None).cancel()
+    assert GIVEN not in made.kept()
+
+
+class _Größe(LogisticRegression):
+    """A class whose name is none of a job."""
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All jobs are, by no workers."""
+    monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext(None))
+    monkeypatch.setattr(jobs, "_check", lambda *given: None)
+    monkeypatch.setattr(jobs, "_send", lambda *given: None)
+
+
+@pytest.mark.usefixtures("taken")
+def test_names_that_nobody_gave_are_not_refused(tmp_path: Path) -> None:
+    made = mlopt.submit(_Größe(), X, Y, storage=tmp_path)
+    assert made.name.startswith("Gr-e-")
+    config = Config(data=Data(path="x" * 200 + ".csv", target="y"))
+    assert len(mlopt.submit(Sweep(config=config), storage=tmp_path).name) == 100
+
+
+@pytest.mark.usefixtures("taken")
+def test_limits_of_a_search_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    limits: dict[str, Any] = {"n_trials": np.int64(8), "timeout": np.float32(2)}
+    search = mlopt.ModelSearchCV(LogisticRegression(), {"C": [1.0]}, **limits)
+    made = mlopt.submit(search, X, Y, storage=tmp_path)
+    assert made.record.work.limits == (2.0, 8)
+
+
+def test_a_record_that_cannot_be_written_leaves_no_folder(tmp_path: Path) -> None:
+    work = Train(what=object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        make(tmp_path, replace(record(), work=work))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_best_parameters_of_a_search_may_be_arrays(tmp_path: Path) -> None:
+    space = {"priors": [np.array([0.5, 0.5])]}
+    search = GridSearchCV(GaussianNB(), space, cv=2)
+    found = Call(what="it").run(place(tmp_path, (search, X, Y, {}))).result
+    assert found["best_params"] == {"priors": [0.5, 0.5]}
 
 
 @pytest.mark.parametrize("kind", [Sweep, partial(Fit, family="linear")])

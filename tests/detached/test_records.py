@@ -7,6 +7,7 @@ import json
 import math
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,19 @@ from mlopt import events
 from mlopt.caching.disk import Disk
 from mlopt.cluster import pack, turns, unpack
 from mlopt.detached.commands import _asked, work_of
+from mlopt.detached.driver import drive
 from mlopt.detached.job import Job, error_of
-from mlopt.detached.kinds import Fit, Predict, Query, Sweep, Train
-from mlopt.detached.records import FAILED, Failed, Folder, Record, folders_in, make, now
+from mlopt.detached.kinds import Call, Fit, Predict, Query, Sweep, Train
+from mlopt.detached.records import (
+    FAILED,
+    WAITING,
+    Failed,
+    Folder,
+    Record,
+    folders_in,
+    make,
+    now,
+)
 from mlopt.detached.work import GIVEN, RETURNED, STATE, Place, Work, check_storage
 from mlopt.errors import ConfigError, InputError, TaskKilledError
 from mlopt.query.places import anywhere, files_read
@@ -81,7 +92,8 @@ def test_changes_of_many_at_once_are_all_made(tmp_path: Path) -> None:
 def test_time_of_earlier_attempts_is_spent_and_a_torn_line_is_none(tmp_path: Path) -> None:
     folder = make(tmp_path, record())
     folder.log(1).write_text('{"at": 2.5, "event": "Message", "text": ""}\n{"at": 7')
-    folder.log(2).write_text('{"at": 4.0, "event": "TrialFinished"}\n')
+    failed = '{"at": 0.0, "event": "Message", "text": "failed: no more"}\n'
+    folder.log(2).write_text('{"at": 4.0, "event": "TrialFinished"}\n' + failed)
     assert folder.spent(3) == 6.5
     assert [folder.got_ahead(attempt) for attempt in (1, 2, 3)] == [False, True, False]
 
@@ -187,6 +199,23 @@ def test_who_has_sent_more_waits_and_who_comes_late_saves_nothing(
 
 def one_more(block: Any, model: Any) -> Any:
     return np.ones_like(model)
+
+
+class Gives:
+    """An estimator whose job is given to another task while it fits."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        Folder(Path(X)).change(lambda old: replace(old, key="another", status=WAITING))
+        return self
+
+
+def test_a_driver_that_has_lost_its_job_leaves_it_what_it_needs(tmp_path: Path) -> None:
+    folder = make(tmp_path, replace(record(), work=Call(what="Gives")))
+    folder.kept().write(GIVEN, pack((Gives(), str(folder.path), None, {})))
+    where: Any = SimpleNamespace(worker="here", threads=1, client=None)
+    drive(where, str(folder.path), "key")
+    assert folder.read().status == WAITING
+    assert GIVEN in folder.kept()
 
 
 def test_a_training_goes_on_from_its_last_state(tmp_path: Path) -> None:

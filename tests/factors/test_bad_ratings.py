@@ -232,3 +232,20 @@ def test_ratings_are_given_once() -> None:
     rows = np.argwhere(np.ones((3, 3)))
     with pytest.raises(InputError, match=r"both are there\. Leave one out"):
         MatrixFactorization(1).fit(np.c_[rows, np.ones(9)], np.ones(9))
+
+
+@pytest.mark.parametrize("name", ["nonnegative", "biases"])
+def test_counts_have_no_booleans_of_numpy_either(name: str) -> None:
+    given: Any = {name: np.True_}  # as of a grid
+    model = MatrixFactorization(1, implicit=True, **given)
+    with pytest.raises(InputError, match=f"`{name}` must be False"):
+        model.fit(PAIRS, STARS)
+
+
+def test_pairs_of_large_matrices_are_known_again() -> None:
+    places = [0, 1, 60_000, 69_999], [0, 1, 39_999, 5]  # more than 2^31 cells
+    X = sp.csr_matrix(([1.0, 5, 2, 4], places), shape=(70_000, 40_000))
+    model = MatrixFactorization(1, max_iter=1, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.score(X)

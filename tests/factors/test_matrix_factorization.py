@@ -334,6 +334,46 @@ def test_early_stopping_keeps_the_best_pass() -> None:
     assert model.n_iter_ < len(errors) < 500
 
 
+def test_the_error_on_counts_held_out_is_that_of_the_objective() -> None:
+    X = sp.csr_array(drawn())
+    X.data = np.random.default_rng(0).integers(1, 6, X.nnz).astype(float)
+    found = [
+        MatrixFactorization(
+            4, implicit=True, confidence=1 / scale, max_iter=60, n_iter_no_change=3,
+            random_state=0,
+        ).fit(X * scale)
+        for scale in (1, 128)
+    ]  # fmt: skip
+    assert found[0].n_iter_ == found[1].n_iter_
+    assert found[0].validation_errors_ == pytest.approx(found[1].validation_errors_)
+    assert max(found[0].validation_errors_) <= 1
+
+
+def test_the_quality_of_counts_is_that_of_the_objective() -> None:
+    ratings = ratings_of(100 * abs(drawn()), None, "error")
+    P, Q = (np.zeros((n, 3), np.float32) for n in (60, 40))
+    start = Factors(P, Q, P[:, 0], Q[:, 0], 0.0)
+    rule = Rule(0.05, 0.03, 0.95, biased=False, nonnegative=False)
+    training = ALSTraining(
+        ratings, start, rule, passes=0, executor=Threads(1), confidence=1.0
+    )
+    assert training.quality() == -1  # of zeros, where all counts are above
+
+
+def test_a_fit_that_goes_on_keeps_the_best_pass_of_those_before() -> None:
+    X = drawn()
+    X.data = np.random.default_rng(0).normal(size=X.nnz)
+    model = MatrixFactorization(
+        8, max_iter=500, n_iter_no_change=5, warm_start=True, random_state=0
+    ).fit(X)
+    passes, factors = model.n_iter_, model.user_factors_
+    model.fit(X)
+    assert (model.n_iter_, len(model.validation_errors_)) == (passes, 5)
+    np.testing.assert_array_equal(model.user_factors_, factors)
+    X.data[0] += 1  # of other ratings, earlier passes may have seen those held out
+    assert model.fit(X).n_iter_ > passes
+
+
 def test_who_is_held_out_whole_gets_the_mean_and_biases() -> None:
     pairs = np.column_stack([np.arange(60), np.arange(60) % 5])  # one rating a user
     model = MatrixFactorization(

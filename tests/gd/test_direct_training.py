@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 import scipy.linalg
@@ -75,6 +76,23 @@ def test_every_model_is_the_one_that_scikit_learn_solves(
         np.testing.assert_allclose(margins, expected, atol=1e-6 * np.ptp(y))
 
 
+def test_folds_of_sparse_rows_lose_no_digits_to_a_column_far_from_zero() -> None:
+    random = np.random.default_rng(0)
+    S = sp.random(3000, 20, density=0.1, format="csr", random_state=0)
+    t = random.normal(size=(3000, 1))
+    y = 3.0 * t + 0.1 * random.normal(size=(3000, 1))
+    weights = np.repeat(1.0 - np.eye(3), 1000, axis=0)
+    found = []
+    for column in (t + 1e8, t):
+        rows = Rows.of(sp.csr_array(sp.hstack([S, column])))
+        beside = rows.attach(targets=y, weights=weights, score_weights=1.0 - weights)
+        training = DirectLeastSquares(beside, models(weights, True), max_passes=5)
+        training.advance(1)
+        found.append([training.coefficients(k)[0] for k in range(len(training.models))])
+    far, near = found
+    np.testing.assert_allclose(far, near, atol=1e-6)
+
+
 def test_a_restored_training_is_solved_and_keeps_some_of_its_models() -> None:
     X, y, weights = problem(1)
     rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
@@ -128,6 +146,35 @@ def test_rows_that_folds_share_are_multiplied_once(
         apart = (one.gram - expected.gram) / np.outer(scale, scale)
         np.testing.assert_allclose(apart, 0.0, atol=1e-11)
         np.testing.assert_allclose(one.mean, expected.mean, rtol=1e-11)
+
+
+def test_sets_are_known_one_after_the_other_where_there_is_no_room_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y, _ = problem(2)
+    rows = Rows.of(X).attach(targets=y[:, None], weights=folds(300, 5))
+    every = [Model("squared", alpha, rowset=s) for alpha in ALPHAS for s in range(5)]
+    whole = DirectLeastSquares(rows, every, 5)
+    whole.advance(1)
+    alone = counted(monkeypatch, direct_training, "of_one_set")
+    together = counted(monkeypatch, direct_training, "sets_of")
+    columns = 1 + 12 + 1
+    matrix = 8 * columns**2
+    for matrices, taken in ((200, 0), (13, 5)):
+        settings = {"memory": 2 * matrices * matrix, "threads": 2}
+        with dask.config.set({"mlopt.resources": settings}):
+            one = DirectLeastSquares(rows, every, 5)
+            one.advance(1)
+        assert len(alone) == taken
+        assert len(together) == 1
+        for number in range(len(every)):
+            found, expected = one.coefficients(number), whole.coefficients(number)
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+    here = [Resources(memory=2 * matrices * matrix) for matrices in (200, 13)]
+    shape = shape_of(rows, 1)
+    ways = [direct_ways(shape, 5, 3, [1.0], 0.0, HALF, one)["cholesky"] for one in here]
+    assert ways[1].seconds(here[1]) > ways[0].seconds(here[0])
+    assert ridge_path.sets_at_once(columns, 5, here[1]) == 2
 
 
 @pytest.mark.parametrize(("intercept", "offset"), [(True, 1e3), (False, 0.0)])

@@ -55,7 +55,7 @@ def test_the_gap_is_reached_and_no_more_steps_are_taken(
         rows = Rows.of(X, executor=here).attach(targets=y[:, None], weights=np.ones((N, 1)))
         taken = []
         for gap in (1e-2, 1e-4, 1e-6):
-            squares = Squares(rows, np.array([alpha]), True, 1e-12, 1e-3, 1e-12, gap)
+            squares = Squares(rows, np.array([alpha]), True, 1e-12, 1e-3, None, gap)
             training = LeastSquares(squares, solver, WAYS[solver], 500)
             training.advance(500)
             found = training.found

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
+import mlopt
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.least_squares_fit import SOLVERS as ALL
 
@@ -34,6 +35,56 @@ def same(ours: Any, theirs: Any, rtol: float = 1e-7) -> None:
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=rtol, atol=rtol)
     assert np.shape(ours.coef_) == np.shape(theirs.coef_)
     assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+
+
+def far_and_near(n: int, d: int, far: float, std: float) -> tuple[Any, Any, Array, Array]:
+    """Sparse rows whose last column is stored everywhere, far from zero; near it; y."""
+    rng = np.random.default_rng(0)
+    S = sparse.random(n, d, density=0.03, format="csr", random_state=0)
+    t = std * rng.normal(size=n)
+    y = S @ rng.normal(size=d) + 3.0 * t / std + 0.1 * rng.normal(size=n)
+    scale = np.append(np.ones(d), std)
+    found = (sparse.csr_array(sparse.hstack([S, c[:, None]])) for c in (far + t, t))
+    return (*found, y, scale)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("far", "std"), [(1e6, 1.0), (1.7e9, 60.0)])
+@pytest.mark.parametrize("n", [12000, 60])
+def test_nor_where_only_a_column_of_sparse_rows_is_far(
+    n: int, far: float, std: float, weighted: bool
+) -> None:
+    """Of the time of day beside categories R2 was .29 instead of .999."""
+    X, near, y, scale = far_and_near(n, 100, far, std)
+    weights = np.linspace(0.5, 2.0, n) if weighted else None
+    ours = Ridge(1e-3 * std**2, solver="cholesky" if n > 100 else "dual_cholesky")
+    found = ours.fit(X, y, sample_weight=weights).coef_
+    theirs = linear_model.Ridge(1e-3 * std**2, solver="svd")
+    expected = theirs.fit(near.toarray(), y, sample_weight=weights).coef_
+    assert ours.solver_ == ours.solver
+    # Of the values themselves so many digits are gone before any fit.
+    atol = 1e-6 if far / std < 1e7 else 1e-5
+    np.testing.assert_allclose(found * scale, expected * scale, atol=atol)
+
+
+def test_rows_of_no_weight_at_the_beginning_cost_no_digits() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20)) + 1e6
+    y = (X - 1e6) @ rng.normal(size=20) + 0.1 * rng.normal(size=len(X))
+    weights = np.repeat([0.0, 1.0], [4000, 16_000])
+    found = Ridge(solver="cholesky").fit(X, y, sample_weight=weights)
+    expected = Ridge(solver="cholesky").fit(X[4000:], y[4000:])
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(6, 20), (6, 6), (7, 6)])
+def test_there_are_as_many_singular_values_as_rows_or_columns(
+    shape: tuple[int, int],
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=shape), rng.normal(size=shape[0])
+    ours, theirs = (m.LinearRegression().fit(X, y) for m in (mlopt, linear_model))
+    np.testing.assert_allclose(ours.singular_, theirs.singular_, atol=1e-12)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -90,6 +141,23 @@ def test_of_many_solutions_the_one_of_least_norm(
     if solver == "cholesky":
         assert ours.solver_ == "svd"
         assert "dependent" in ours.plan_.explain() or "off by" in ours.plan_.explain()
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "svd"])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_ridge_has_every_column_whatever_its_unit(
+    solver: str, alpha: float, twice: bool
+) -> None:
+    X, y, _ = problem(600)
+    units = np.array([1e16, *np.ones(5), 1e-3])  # nanoseconds, say, and thousandths
+    weighed = alpha * np.eye(7) / units**2  # in units in which columns are alike
+    centred = X - X.mean(axis=0)
+    expected = np.linalg.solve(centred.T @ centred + weighed, centred.T @ (y - y.mean()))
+    rows = np.column_stack((X * units, X[:, 0] * 2e16)) if twice else X * units
+    ours = Ridge(alpha, solver=solver).fit(rows, y)
+    wanted = centred @ expected + y.mean()
+    np.testing.assert_allclose(ours.predict(rows), wanted, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "svd"])
@@ -275,6 +343,18 @@ def test_steps_on_wide_rows_do_not_grow_as_the_penalty_fades(layout: Any) -> Non
         theirs = linear_model.Ridge(alpha, solver="svd").fit(X, y).coef_
         np.testing.assert_allclose(coef, theirs, atol=1e-7 * np.abs(theirs).max())
     assert ours.n_iter_.max() <= 60  # the rank, and rounding
+
+
+@pytest.mark.parametrize("shape", [(300, 20), (30, 60)])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_steps_with_a_penalty_end_for_the_usual_columns_beside_a_large_one(
+    shape: tuple[int, int], alpha: float
+) -> None:
+    X, y, _ = problem(*shape)
+    X[:, 0] *= 1e8
+    ours = Ridge(alpha, solver="sparse_cg").fit(X, y)
+    theirs = Ridge(alpha, solver="cholesky").fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-3, atol=1e-3)
 
 
 def test_wide_rows_whose_columns_have_many_scales_are_evened_out() -> None:

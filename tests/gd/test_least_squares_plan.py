@@ -13,10 +13,11 @@ from mlopt.errors import InputError
 from mlopt.gd import Task, plan
 from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
+from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.refined import steps_cost
 from mlopt.gd.plans.sparse_cg import left_out
-from mlopt.gd.plans.stop import CoefficientError
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap
 from mlopt.gd.pricing import Shape
 from mlopt.gd.row_products import block_rows
 from mlopt.pipeline.library.choosing import choose
@@ -101,6 +102,20 @@ def test_what_does_not_fit_in_memory_is_rejected_with_the_reason() -> None:
     why = costs(TEXT)["cholesky"]
     assert isinstance(why, str)
     assert "GiB" in why
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_threads_without_a_block_take_no_memory(loss: str) -> None:
+    """What fits on two threads fits on 64 where the rows are two blocks."""
+    few = replace(TALL, n=1500, d=1100, nonzero=1_650_000, blocks=2)
+    posed = Outline(loss, few, l2=1e-3, stop=RelativeGap(1e-6), free_intercept=True)
+    for name, method in BY_NAME.items():
+        if loss in method.losses:
+            prices = [
+                method.price(posed, Resources(threads=threads, memory=2**30))
+                for threads in (2, 64)
+            ]
+            assert isinstance(prices[0], str) == isinstance(prices[1], str), name
 
 
 def test_twice_the_rows_never_cost_less() -> None:

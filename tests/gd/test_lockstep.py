@@ -105,7 +105,7 @@ def test_training_stops_when_scikit_learn_stops(schedule: Schedule) -> None:
     X, y = standardised()
     model = Model("logistic", 1e-2)
     training = LockstepSGD(
-        rows_of(X, y, np.ones((len(y), 1))), [model], schedule, shuffle=False, tol=1e-3
+        rows_of(X, y, np.ones((len(y), 1))), [model], [schedule], shuffle=False, tol=1e-3
     )
     training.advance(1000)
     fitted = theirs(model, schedule, tol=1e-3, max_iter=1000).fit(X, y)
@@ -118,7 +118,7 @@ def test_each_class_stops_by_itself() -> None:
     X, y = classes()
     model, schedule = Model("logistic", 1e-2, outputs=3), Schedule("optimal")
     training = LockstepSGD(
-        rows_of(X, y, np.ones((len(y), 1))), [model], schedule, shuffle=False, tol=1e-3
+        rows_of(X, y, np.ones((len(y), 1))), [model], [schedule], shuffle=False, tol=1e-3
     )
     training.advance(1000)
     fitted = theirs(model, schedule, tol=1e-3, max_iter=1000).fit(X, y)
@@ -131,10 +131,10 @@ def test_a_batch_gives_what_separate_runs_give() -> None:
     rows = rows_of(X, y, folds(len(y)))
     models = [Model(loss, 1e-3, rowset=k) for loss in NAMES for k in range(3)]
     schedule = Schedule("optimal")
-    together = LockstepSGD(rows, models, schedule, seed=3)
+    together = LockstepSGD(rows, models, [schedule] * len(models), seed=3)
     together.advance(4)
     for number, model in enumerate(models):
-        alone = LockstepSGD(rows, [model], schedule, seed=3)
+        alone = LockstepSGD(rows, [model], [schedule], seed=3)
         alone.advance(4)
         np.testing.assert_allclose(
             together.coefficients(number)[0], alone.coefficients(0)[0], rtol=1e-10
@@ -215,7 +215,8 @@ def test_what_overflows_within_an_epoch_is_told_at_once() -> None:
 def test_seeds_decide_the_order_of_rows() -> None:
     X, y = standardised()
     rows = rows_of(X, y, np.ones((len(y), 1)))
-    a, b, c = (LockstepSGD(rows, [Model("logistic", 1e-3)], seed=s) for s in (1, 1, 2))
+    models, schedules = [Model("logistic", 1e-3)], [Schedule()]
+    a, b, c = (LockstepSGD(rows, models, schedules, seed=s) for s in (1, 1, 2))
     for training in (a, b, c):
         training.advance(2)
     np.testing.assert_array_equal(a.coefficients(0)[0], b.coefficients(0)[0])
@@ -238,7 +239,7 @@ def test_models_reach_a_good_accuracy_on_rows_left_out() -> None:
     X, y = standardised(4000)
     c = folds(len(y))
     models = [Model("logistic", 1e-2, rowset=k) for k in range(3)]
-    training = LockstepSGD(rows_of(X, y, c), models)
+    training = LockstepSGD(rows_of(X, y, c), models, [Schedule()] * len(models))
     training.advance(30)
     for number in range(3):
         use = c[:, number] > 0
@@ -265,12 +266,4 @@ def test_a_model_that_overflows_is_given_up_and_the_others_go_on() -> None:
 def test_the_optimal_schedule_needs_a_penalty() -> None:
     X, y = standardised(100)
     with pytest.raises(InputError, match="needs a penalty"):
-        LockstepSGD(rows_of(X, y, np.ones((100, 1))), [Model("hinge", 0.0)])
-
-
-def test_a_schedule_too_few_is_refused() -> None:
-    X, y = standardised(100)
-    with pytest.raises(InputError, match="one for each of the 2"):
-        LockstepSGD(
-            rows_of(X, y, np.ones((100, 1))), [Model("hinge", 0.1)] * 2, [Schedule()]
-        )
+        LockstepSGD(rows_of(X, y, np.ones((100, 1))), [Model("hinge", 0.0)], [Schedule()])

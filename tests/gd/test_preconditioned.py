@@ -181,6 +181,20 @@ def test_float32_that_does_not_contract_goes_over_to_float64() -> None:
     assert "had not converged" in ours.plan_.explain()
 
 
+@pytest.mark.parametrize("solver", NEW)
+@pytest.mark.parametrize("unit", [1e18, 1e20, 1e40])
+@pytest.mark.parametrize("d", [12, 240])
+@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
+def test_a_column_whose_squares_overflow_float32_is_not_lost(
+    solver: str, unit: float, d: int
+) -> None:
+    X, y, _ = problem(d=d)
+    X[:, 0] *= unit
+    ours = Ridge(solver=solver).fit(X, y)
+    theirs = linear_model.Ridge(solver="cholesky").fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5, atol=1e-5)
+
+
 def test_a_user_limit_of_steps_warns() -> None:
     X, y, _ = problem()
     with pytest.warns(Warning, match="`sketched_cg` stopped at 2 steps"):

@@ -74,3 +74,28 @@ def test_rows_are_read_by_one_definition() -> None:
         assert getattr(made, name) == getattr(read, name)
     assert read.memory == shape.nbytes / 4
     assert scan(shape, THERE, 0.0, times=3).memory == 3 * read.memory
+
+
+@pytest.mark.parametrize("where", [HERE, THERE], ids=["here", "workers"])
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_calls_take_their_time_beside_whatever_they_do(name: str, where: Resources) -> None:
+    """Arithmetic and memory traffic overlap; Python, tasks and questions do neither."""
+    for stats in (
+        Stats(2000, 30),
+        DENSE,
+        SPARSE,
+        Stats(500, 3000, density=0.01, sparse=True),
+    ):
+        for loss in sorted(BY_NAME[name].losses):
+            outline = Outline(loss, shape_of_stats(stats), l2=1e-3)
+            found = BY_NAME[name].price(outline, where)
+            if isinstance(found, str):
+                continue
+            cost = found(8)
+            slower = replace(
+                where, python=where.python / 2, task=2 * where.task,
+                round_trip=2 * where.round_trip,
+            )  # fmt: skip
+            calls = Cost(python=cost.python, tasks=cost.tasks, round_trips=cost.round_trips)
+            more = cost.seconds(slower, 2) - cost.seconds(where, 2)
+            assert more == pytest.approx(calls.seconds(where), rel=1e-6), (stats, loss)

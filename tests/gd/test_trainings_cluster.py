@@ -50,9 +50,10 @@ def test_full_passes_are_the_same_to_the_last_bit(workers: Cluster) -> None:
 
 
 def test_sgd_over_blocks_of_workers_learns_as_much(workers: Cluster) -> None:
-    models, schedule = MODELS[3:], Schedule("invscaling", 0.01)
-    here = LockstepSGD(rows_on(Threads(2)), models, schedule)
-    there = LockstepSGD(rows_on(workers), models, schedule)
+    models = MODELS[3:]
+    schedules = [Schedule("invscaling", 0.01)] * len(models)
+    here = LockstepSGD(rows_on(Threads(2)), models, schedules)
+    there = LockstepSGD(rows_on(workers), models, schedules)
     for training in (here, there):
         training.advance(10)
     np.testing.assert_allclose(there.quality(), here.quality(), atol=0.02)

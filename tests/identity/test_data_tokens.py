@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from dask.task_spec import TaskRef
 
 from mlopt.identity import identified, token_of
 
@@ -127,7 +130,69 @@ def test_a_file_that_changed_is_other_data(tmp_path: Path) -> None:
     assert identified(dd.read_csv(path)) != before
 
 
+@pytest.mark.parametrize("names", [1, 100])
+def test_files_that_tasks_name_in_lists_and_by_their_folder_count(
+    names: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    files = [Path("folder", f"{number}.txt") for number in range(names)]
+    for path in files:
+        path.write_text("old")
+
+    def tokens() -> list[str | None]:
+        lists = [str(folder)], ["folder"], list(map(str, files)), [str(files[-1].resolve())]
+        return [
+            identified(db.from_sequence([*names, "no such file"], npartitions=1))
+            for names in lists
+        ]
+
+    before = tokens()
+    assert None not in before
+    assert tokens() == before
+    files[-1].write_text("newer")  # which leaves the folder's own time as it is
+    assert not set(tokens()) & set(before)
+
+
+def test_what_else_changes_in_the_folder_of_a_run_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def last(text: str) -> str:
+        return "".join(text.split(".")[-1].split("/"))
+
+    words = db.from_sequence(["a.b", "", "."], npartitions=1).map(last)
+    before = identified(words)
+    (tmp_path / "study.db").write_text("trials")
+    assert identified(words) == before is not None
+
+
 def test_columns_of_a_dask_frame_are_not_the_frame() -> None:
     ddf = dd.from_pandas(pd.DataFrame(OTHER), npartitions=2)
     assert token_of(ddf[["a"]]) != token_of(ddf[["c"]])
     assert token_of(ddf) != token_of(ddf.drop(columns="a"))
+
+
+class Future(TaskRef):
+    """As a client's: a key, and what is behind it is elsewhere."""
+
+
+def test_what_is_behind_a_future_is_not_told_by_its_name() -> None:
+    # As `persist` of a client leaves it.
+    graph = {("x", number): Future(("x", number)) for number in range(2)}
+    held = da.Array(graph, "x", chunks=((2, 2), (3,)), dtype=float)
+    assert identified(held) is None
+    assert identified(held[:, :2]) is None
+    assert identified(dask.optimize(held[:, :2] + 1.0)[0]) is None
+    assert identified(Future("x")) is None
+
+
+def test_tasks_that_were_fused_are_told() -> None:
+    def rows(value: float) -> Any:
+        array = da.from_array(np.full((4, 3), value), chunks=(2, 3))
+        return identified(dask.optimize(array[:, :2] + 1.0)[0])
+
+    assert rows(1.0) is not None
+    assert rows(1.0) == rows(1.0) != rows(2.0)

@@ -7,9 +7,16 @@ from typing import Any, ClassVar
 import dask.array as da
 import numpy as np
 import pytest
+import sklearn
 import sklearn.pipeline
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfVectorizer,
+)
+from sklearn.neural_network import BernoulliRBM
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
@@ -51,6 +58,40 @@ def test_a_model_that_looks_at_all_rows_is_given_all(last: Any) -> None:
     assert np.array_equal(pipe.predict(rows), theirs)
     lazy = da.from_array(rows, chunks=(1500, 3))
     assert np.array_equal(np.asarray(pipe.predict(lazy)), theirs)
+
+
+def test_what_draws_a_column_of_each_row_is_given_all_rows() -> None:
+    rows = (np.random.default_rng(0).random((6000, 16)) > 0.5).astype(float)
+    rbm = BernoulliRBM(n_components=4, n_iter=1, random_state=0)
+    pipe = mlopt.Pipeline([("rbm", rbm)]).fit(rows)
+    theirs = pipe.export()
+    assert np.array_equal(pipe.score_samples(rows), theirs.score_samples(rows))
+
+
+@pytest.mark.parametrize("given", [{}, {"with_mean": False}, {"with_std": False}], ids=str)
+def test_small_numbers_are_scaled_to_the_last_bit(given: dict[str, bool]) -> None:
+    far = (1e9 + 1000 * X).astype(np.float32)  # means that are no float32
+    pipe = mlopt.make_pipeline(StandardScaler(**given)).fit(far)
+    found = pipe.transform(da.from_array(far, chunks=(1500, 3))).compute()
+    assert found.dtype == np.float32
+    assert np.array_equal(found, pipe.export().transform(far))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [CountVectorizer(), TfidfVectorizer(), HashingVectorizer(n_features=16)],
+    ids=str,
+)
+@pytest.mark.parametrize("interface", ["spmatrix", "sparray"])
+def test_texts_become_the_sparse_rows_that_are_configured(
+    step: Any, interface: str
+) -> None:
+    documents = ["red apple", "green pear", "red pear"] * 2000
+    pipe = mlopt.Pipeline([("terms", step)]).fit(documents)
+    with sklearn.config_context(sparse_interface=interface):
+        found, theirs = pipe.transform(documents), pipe.export().transform(documents)
+    assert type(found) is type(theirs)
+    assert (found != theirs).nnz == 0
 
 
 class OnCores(Above0):

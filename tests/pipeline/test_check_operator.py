@@ -265,3 +265,18 @@ def test_who_takes_no_numbers_is_asked_for_rows() -> None:
         mlopt.check_operator(OfText)
     with pytest.raises(TypeError, match=r"No text columns found\."):
         mlopt.check_operator(OfText(), np.ones((5, 2)))
+
+
+class Doubles:
+    """Has what a step needs, and no more."""
+
+    def fit(self, X: Any, y: Any = None) -> Doubles:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X * 2
+
+
+def test_a_class_without_tags_is_checked() -> None:
+    mlopt.register(Doubles, row_wise=True, stateless=True)
+    mlopt.check_operator(Doubles())

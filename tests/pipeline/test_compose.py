@@ -7,17 +7,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
 from tests.pipeline.peers import SIZES, assert_same, numbers, people
 
 import mlopt
@@ -172,3 +180,19 @@ def test_an_export_is_a_copy() -> None:
     before = plain.predict(X)
     ours.fit(2 * X, -y)
     np.testing.assert_array_equal(plain.predict(X), before)
+
+
+def test_a_union_is_put_back_though_few_rows_have_fewer_columns() -> None:
+    rng, n = np.random.default_rng(0), 4500
+    rows, y = pd.DataFrame({"word": rng.choice(list("abcd"), n)}), rng.normal(size=n)
+    rows.loc[n // 2, "word"] = "z"  # a column that `get_dummies` makes of this row alone
+
+    def steps() -> list[tuple[str, Any]]:
+        dummies = FunctionTransformer(pd.get_dummies)
+        both = make_union(VarianceThreshold(), StandardScaler())
+        return [("dummies", dummies), ("both", both), ("ridge", Ridge())]
+
+    ours = mlopt.Pipeline(steps()).fit(dd.from_pandas(rows, npartitions=1), y)
+    theirs = sklearn.pipeline.Pipeline(steps()).fit(rows, y)
+    np.testing.assert_allclose(ours["ridge"].coef_, theirs["ridge"].coef_, atol=1e-8)
+    assert list(ours["both"].feature_names_in_) == list(theirs["both"].feature_names_in_)

@@ -17,7 +17,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
@@ -350,3 +350,15 @@ def test_sparse_columns_are_refused_where_frames_are_asked_for() -> None:
     for one in both(steps):
         with pytest.raises(ValueError, match="outputs a scipy sparse matrix"):
             one.fit(words, y)
+
+
+@SIZES
+@pytest.mark.parametrize("around", [False, True])
+def test_a_slash_in_a_name_mistakes_no_step_for_another(n: int, around: bool) -> None:
+    X, y = numbers(n)
+    parts = [("km", StandardScaler(), [0]), ("rest", "passthrough", slice(1, None))]
+    steps = [("in", ColumnTransformer(parts)), ("in/km", MinMaxScaler()), ("r", Ridge())]
+    whole = [("all", Pipeline(steps))] if around else steps
+    ours, theirs = both(whole)
+    assert_same(ours.fit(X, y).predict(X), theirs.fit(X, y).predict(X))
+    assert_same(ours.export().predict(X), theirs.predict(X))

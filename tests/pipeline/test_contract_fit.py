@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from sklearn.cluster import FeatureAgglomeration, KMeans
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -236,3 +238,15 @@ def test_lines_are_printed_where_verbose_is_set(capsys: Any) -> None:
         assert len(lines) == 3
         assert "(step 1 of 3) Processing scale" in lines[0]
         assert "total=" in lines[2]
+
+
+def test_nobody_draws_from_the_generators_of_the_process() -> None:
+    texts = [f"some words {number} {number % 7}" for number in range(300)]
+    settings = {"mlopt.plan": "always", "mlopt.reuse-models": "1GiB"}
+    numpy, plain = str(np.random.get_state()), random.getstate()  # noqa: NPY002
+    with dask.config.set(settings):
+        pipe = mlopt.Pipeline([("words", CountVectorizer()), ("model", EXACT)])
+        pipe.fit(texts, np.arange(300) % 2).predict(texts)
+    environment.clear()
+    assert str(np.random.get_state()) == numpy  # noqa: NPY002
+    assert random.getstate() == plain

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.pipeline
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mlopt
@@ -53,6 +53,98 @@ def texts(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 def encoded(*steps: Any) -> list[tuple[str, Any]]:
     encode = ColumnTransformer([("encode", OneHotEncoder(), ["one", "two"])])
     return [("encode", encode), *steps, ("fit", Ridge())]
+
+
+class Draws(RegressorMixin, BaseEstimator):
+    """Draws from what it is given."""
+
+    def __init__(self, rng: Any = None) -> None:
+        self.rng = rng
+
+    def fit(self, X: Any, y: Any) -> Draws:
+        self.drawn_ = self.rng.random()
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(X.shape[0])
+
+
+GENERATORS = [np.random.RandomState, np.random.default_rng]
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_what_is_fitted_again_begins_where_it_was(generator: Any) -> None:
+    table, y = rare(0)
+    found, expected = (Draws(generator(0)) for _ in range(2))
+    with dask.config.set({"mlopt.plan": "always"}):
+        ours = mlopt.Pipeline([*encoded(("look", Looks()))[:-1], ("fit", found)])
+        ours.fit(table, y)
+    sklearn.pipeline.Pipeline([*encoded()[:-1], ("fit", expected)]).fit(table, y)
+    assert any("fitted again" in note for note in ours.plan_.notes)
+    assert ours["fit"].drawn_ == expected.drawn_
+
+
+class Jitters(TransformerMixin, Draws):
+    """Adds what it draws."""
+
+    def transform(self, X: Any) -> Any:
+        return X + self.drawn_
+
+
+class Pairs(TransformerMixin, BaseEstimator):
+    """Gives no rows when it is fitted to all of them, which a sample does not show."""
+
+    def fit(self, X: Any, y: Any = None) -> Pairs:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        return (X, y) if len(X) == N else X
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_what_scikit_learn_fits_in_the_end_begins_where_it_was(generator: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, 3)), rng.normal(size=N)
+
+    def steps() -> list[tuple[str, Any]]:
+        last = TakesPairs()
+        return [("jitter", Jitters(generator(0))), ("pairs", Pairs()), ("last", last)]
+
+    with dask.config.set({"mlopt.plan": "always"}):
+        ours = mlopt.Pipeline(steps()).fit(X, y)
+    theirs = sklearn.pipeline.Pipeline(steps()).fit(X, y)
+    assert ours["jitter"].drawn_ == theirs["jitter"].drawn_
+
+
+class TakesPairs(RegressorMixin, BaseEstimator):
+    """Takes what `Pairs` gives."""
+
+    def fit(self, X: Any, y: Any) -> TakesPairs:
+        self.fitted_ = True
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X[0]))
+
+
+def test_a_warm_start_does_not_go_on_from_what_is_fitted_again() -> None:
+    table, y = rare(0)
+
+    def steps() -> list[tuple[str, Any]]:
+        last = SGDRegressor(
+            warm_start=True, max_iter=1, tol=None, shuffle=False,
+            learning_rate="constant", eta0=1e-5, random_state=0,
+        )  # fmt: skip
+        return [*encoded(("look", Looks()))[:-1], ("fit", last)]
+
+    with dask.config.set({"mlopt.plan": "always"}):
+        ours = mlopt.Pipeline(steps()).fit(table, 1.0 + y)
+    theirs = sklearn.pipeline.Pipeline(steps()).fit(table, 1.0 + y)
+    assert any("fitted again" in note for note in ours.plan_.notes)
+    np.testing.assert_allclose(ours["fit"].intercept_, theirs["fit"].intercept_, rtol=1e-3)
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -135,6 +135,31 @@ def test_a_later_process_finds_models_on_disk(tmp_path: Path) -> None:
     assert environment.hits == before + 2
 
 
+def test_what_another_version_left_on_disk_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dask.config.set({"mlopt.disk": str(tmp_path), "mlopt.reuse-models": 0}):
+        environment.put("a", Ridge())
+        environment.put_rows("b", [np.ones(3)])
+        assert "a" in environment
+        assert environment.has_rows("b")
+        monkeypatch.setattr("mlopt.pipeline.environment._version", lambda: "999.0+local")
+        assert "a" not in environment
+        assert not environment.has_rows("b")
+        environment.put("a", Ridge())
+        assert "a" in environment
+
+
+def test_the_folder_of_the_disk_may_be_below_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with dask.config.set({"mlopt.disk": "~/kept"}):
+        environment.put("a", Ridge())
+    assert (tmp_path / "kept").is_dir()
+
+
 def test_no_rows_stay_by_default() -> None:
     fitted(features(), Ridge())
     assert not environment.takes_rows
@@ -144,12 +169,13 @@ def test_no_rows_stay_by_default() -> None:
 
 
 def test_models_beyond_the_budget_are_forgotten_oldest_first() -> None:
-    here = Environment(budget=200)
-    for name in "abc":
-        here.put(name, np.zeros(10))
-    assert ("a" in here, "c" in here) == (False, True)
-    here.put("large", np.zeros(1000))
-    assert "large" not in here
+    here = Environment()
+    with dask.config.set({"mlopt.reuse-models": 200}):
+        for name in "abc":
+            here.put(name, np.zeros(10))
+        assert ("a" in here, "c" in here) == (False, True)
+        here.put("large", np.zeros(1000))
+        assert "large" not in here
 
 
 def test_nothing_is_remembered_unless_asked_for() -> None:

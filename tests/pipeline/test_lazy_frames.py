@@ -8,9 +8,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
 
@@ -68,3 +69,32 @@ def test_objects_stay_what_they_are() -> None:
     found = mlopt.optimize(plain).fit(lazy).transform(lazy)
     assert found.dtypes.tolist() == expected.dtypes.tolist()
     pd.testing.assert_frame_equal(found.compute(), expected)
+
+
+def test_categories_that_dask_does_not_know_stay_unknown() -> None:
+    frame = pd.DataFrame({"a": X["a"], "kind": np.repeat(list("wxyz"), 30)})
+    lazy = dd.from_pandas(frame, npartitions=4).astype({"kind": "category"})
+    scale = make_column_transformer(
+        (StandardScaler(), ["a"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    pipe = mlopt.make_pipeline(scale).set_output(transform="pandas").fit(lazy)
+    kinds = pipe.transform(lazy)["kind"]
+    assert not kinds.cat.known
+    assert kinds.compute().tolist() == frame["kind"].tolist()
+
+
+def test_divisions_are_those_of_the_rows(scaled: Any) -> None:
+    lazy = dd.from_pandas(X, npartitions=3)
+    assert scaled.divisions == lazy.divisions
+    assert lazy.assign(d=scaled["a"]).compute().index.equals(X.index)
+
+
+def test_divisions_are_none_where_a_step_gives_rows_another_index() -> None:
+    lazy = dd.from_pandas(X, npartitions=3)
+    mlopt.register(renumbered, row_wise=True)
+    pipe = mlopt.make_pipeline(FunctionTransformer(renumbered)).fit(lazy)
+    assert not pipe.transform(lazy).known_divisions
+
+
+def renumbered(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.set_axis(rows.index + 1000)

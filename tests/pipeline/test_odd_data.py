@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -147,6 +156,26 @@ def test_masked_arrays_are_refused_by_name(n: int) -> None:
             model.fit(X, masked_y)
         with pytest.raises(InputError, match="X must not be a masked array"):
             model.fit(X, y).predict(masked_X)
+
+
+def test_masked_arrays_of_dask_are_refused_before_a_chunk_is_read() -> None:
+    X, y = numbers(100)
+    masked = da.ma.masked_greater(da.from_array(X, chunks=(50, -1)), 2.0)
+    for model in (mlopt.make_pipeline(StandardScaler(), Ridge()), mlopt.Ridge()):
+        with pytest.raises(InputError, match="X must not be a masked array"):
+            model.fit(masked, y)
+        with pytest.raises(InputError, match="X must not be a masked array"):
+            model.fit(X, y).predict(masked)
+
+
+def test_chunks_that_turn_out_to_be_masked_are_refused() -> None:
+    X, y = numbers(100)
+    plain = da.from_array(X, chunks=(50, -1))
+    masked = plain.map_blocks(np.ma.masked_greater, 2.0, meta=np.empty((0, 0)))
+    with pytest.raises(InputError, match="X must not be a masked array"):
+        mlopt.Ridge().fit(masked, y)
+    with pytest.raises(InputError, match="X must not be a masked array"):
+        mlopt.Ridge().fit(X, y).predict(masked).compute()
 
 
 def test_a_pipeline_that_does_nothing_is_one() -> None:
@@ -297,3 +326,94 @@ def test_a_last_step_may_give_scores_of_targets_beside_those_of_rows(n: int) -> 
     assert type(found) is tuple
     for one, other in zip(found, want, strict=True):
         np.testing.assert_allclose(one, other)
+
+
+ODD_COLUMNS = pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("object", "f8"),
+        ("category", "f8"),
+        (pd.SparseDtype("float", 0.0), "f8"),
+        ("Float32", "f8"),
+        ("float32", "f4"),
+        ("bool", "f4"),
+    ],
+)
+"""Of one column among those of float32, and the type that scikit-learn then computes in."""
+
+
+def _with_column(kind: Any) -> tuple[pd.DataFrame, np.ndarray]:
+    X = pd.DataFrame(numbers()[0].astype("f4"), columns=NAMES)
+    y = X.to_numpy() @ np.arange(4.0)
+    return X.assign(a=X["a"].round().astype(kind)), y
+
+
+@ODD_COLUMNS
+@pytest.mark.parametrize("model", [Ridge(), LinearRegression(), PCA(2, svd_solver="full")])
+@pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns")
+def test_columns_of_frames_are_numbers_where_they_hold_such(
+    kind: Any, dtype: str, model: Any
+) -> None:
+    X, y = _with_column(kind)
+    steps = FunctionTransformer(lambda X: X), model
+    found = mlopt.make_pipeline(*map(clone, steps)).fit(X, y)
+    want = make_pipeline(*map(clone, steps)).fit(X, y)
+    name = "components_" if isinstance(model, PCA) else "coef_"
+    ours, theirs = (getattr(one[-1], name) for one in (found, want))
+    assert ours.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-4)
+
+
+@ODD_COLUMNS
+@pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns")
+def test_one_frame_has_one_precision_on_dask_and_in_memory(kind: Any, dtype: str) -> None:
+    X, y = _with_column(kind)
+    with dask.config.set({"dataframe.convert-string": False}):
+        rows = dd.from_pandas(X, npartitions=3)
+        found = mlopt.Ridge().fit(rows, y)
+        predicted = found.predict(rows).compute()
+    want = mlopt.Ridge().fit(X, y)
+    assert found.coef_.dtype == want.coef_.dtype == np.dtype(dtype)
+    assert predicted.dtype == want.predict(X).dtype
+    np.testing.assert_allclose(predicted, want.predict(X), atol=1e-2)
+
+
+def test_chunks_of_objects_are_numbers_where_they_hold_such() -> None:
+    X, y = numbers()
+    rows = da.from_array(X.astype(object), chunks=(1500, 4))
+    found = mlopt.Ridge().fit(rows, y)
+    np.testing.assert_allclose(found.coef_, Ridge().fit(X, y).coef_, rtol=1e-4)
+    np.testing.assert_allclose(found.predict(rows).compute(), found.predict(X))
+    text = da.from_array(np.full((6000, 4), "a", object), chunks=(1500, 4))
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        mlopt.Ridge().fit(text, y)
+
+
+@pytest.mark.parametrize("n", [300, N])
+@pytest.mark.parametrize("kind", ["boolean", "Int64", "bool", "str"])
+def test_classes_have_the_type_that_scikit_learn_reads(kind: str, n: int) -> None:
+    X, y = numbers(n)
+    labels = pd.Series(y).astype(kind)
+    for model in (RidgeClassifier(), LogisticRegression()):
+        found = mlopt.make_pipeline(StandardScaler(), clone(model)).fit(X, labels)
+        want = make_pipeline(StandardScaler(), clone(model)).fit(X, labels)
+        assert found.classes_.dtype == want.classes_.dtype
+        np.testing.assert_array_equal(found.predict(X), want.predict(X))
+
+
+@pytest.mark.parametrize("n", [300, N])
+@pytest.mark.parametrize("model", [GaussianNB(), StandardScaler(), Ridge()])
+def test_weights_may_be_a_series_of_polars(model: Any, n: int) -> None:
+    X, y = numbers(n)
+    weight = np.random.default_rng(1).random(n)
+    name = f"{type(model).__name__.lower()}__sample_weight"
+    found, want = (
+        make(MaxAbsScaler(), clone(model)).fit(X, y, **{name: given})
+        for make, given in (
+            (mlopt.make_pipeline, pl.Series(weight)),
+            (make_pipeline, weight),
+        )
+    )
+    (attribute,) = {"theta_", "mean_", "coef_"} & vars(want[-1]).keys()
+    ours, theirs = (getattr(one[-1], attribute) for one in (found, want))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)

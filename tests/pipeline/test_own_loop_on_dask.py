@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import mlopt
+from mlopt.errors import InputError
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
@@ -88,6 +89,20 @@ def test_a_frame_is_one_where_metadata_are_routed() -> None:
         plain.fit(X, Y)
         np.testing.assert_allclose(model.predict_proba(LAZY), plain.predict_proba(X))
         assert model.score(LAZY, TARGETS) == plain.score(X, Y)
+
+
+def test_rows_of_a_plan_that_gives_way_must_fit_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever all workers have together: this process gets them."""
+    own = StandardScaler()
+    own.transform = own.transform  # the plan's copies would not have it
+    model = mlopt.make_pipeline(own, LogisticRegression())
+    rows = da.from_array(X[["a", "b"]].to_numpy(), (50, 2))
+    assert "methods in the place of" in str(model.fit(rows, Y).plan_.explain())
+    monkeypatch.setattr("mlopt.pipeline.estimator.memory_limit", lambda: 1000)
+    with pytest.raises(InputError, match="1920 bytes where there are 1000"):
+        model.fit(rows, Y)
 
 
 def test_a_pipeline_that_does_nothing_gathers_nothing(caplog: Any) -> None:

@@ -124,6 +124,146 @@ def test_steps_see_the_rows_once_and_draw_once(n: int) -> None:
     assert found[1] == found[0] == (n, n, 1, found[0][3])
 
 
+@SIZES
+def test_a_column_transformer_fits_clones_of_its_parts(n: int) -> None:
+    X, y = data(n)
+    found = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        part = Loaded.load(0.1).fit(X)
+        parts = ColumnTransformer([("a", part, [0, 1])])
+        pipe = kind([("parts", parts), ("m", Ridge())]).fit(X, y)
+        found.append((pipe[0].named_transformers_["a"].fits_, pipe.predict(X)))
+        assert part.fits_ == 1
+        assert part.limit_ == 0.1
+    assert found[1][0] == found[0][0] == 1
+    np.testing.assert_allclose(found[1][1], found[0][1], atol=1e-6)
+
+
+@SIZES
+@pytest.mark.parametrize("first", [False, True])
+def test_parts_of_a_column_transformer_copy_a_generator(n: int, first: bool) -> None:
+    X, y = data(n)
+    found = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        shared = np.random.RandomState(3)
+        draws = [RBFSampler(n_components=3, random_state=shared) for _ in range(4)]
+        parts = [("a", draws[0], [0, 1]), ("b", draws[1], [1, 2])]
+        pipe = kind([
+            ("before", draws[2] if first else "passthrough"),
+            ("parts", ColumnTransformer(parts)), ("after", draws[3]), ("m", Ridge()),
+        ])  # fmt: skip
+        predicted = pipe.fit(X, y).predict(X)
+        weights = [pipe[1].named_transformers_[one].random_weights_ for one in "ab"]
+        found.append((*weights, pipe[2].random_weights_, predicted, shared.rand(2)))
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+class Wraps:
+    """Is whatever it wraps."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def fit(self, X: Any, y: Any = None) -> Wraps:
+        self.inner.fit(X, y)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return self.inner.transform(X)
+
+
+class Tells(TransformerMixin, BaseEstimator):
+    """Writes into an object that another step has, too, or reads from it."""
+
+    def __init__(self, board: Any, tells: bool) -> None:
+        self.board, self.tells = board, tells
+
+    def fit(self, X: Any, y: Any = None) -> Tells:
+        if self.tells:
+            self.board.said = X.mean()
+        self.mean_ = self.board.said
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.clip(X - self.mean_, -1, 1)
+
+
+@SIZES
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: [("wraps", Wraps(StandardScaler()))],
+        lambda: [(f"{i}", Tells(board, i == 0)) for board in [Tally()] for i in range(2)],
+    ],
+    ids=["wrapper", "shared object"],
+)
+def test_steps_that_reach_into_others_are_fitted(make: Any, n: int) -> None:
+    X, y = data(n)
+    found = [k([*make(), ("m", Ridge())]).fit(X, y) for k in (Pipeline, mlopt.Pipeline)]
+    np.testing.assert_allclose(found[1].predict(X), found[0].predict(X), atol=1e-6)
+    assert found[1][0].fit(X) is found[1][0]
+
+
+class Shrinks(RegressorMixin, BaseEstimator):
+    """Has a parameter, and a list from the start, with names as of what is learnt."""
+
+    def __init__(self, lambda_: float = 1.0) -> None:
+        self.lambda_ = lambda_
+        self.history_: list[float] = []
+
+    def fit(self, X: Any, y: Any) -> Shrinks:
+        self.mean_ = float(np.mean(y)) / self.lambda_
+        self.history_.append(self.mean_)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.mean_)
+
+
+class Loaded(TransformerMixin, BaseEstimator):
+    """What it knows comes from elsewhere; it counts its fits."""
+
+    @classmethod
+    def load(cls, limit: float) -> Loaded:
+        one = cls()
+        one.limit_ = limit
+        return one
+
+    def fit(self, X: Any, y: Any = None) -> Loaded:
+        self.fits_ = getattr(self, "fits_", 0) + 1
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.clip(X, -1, getattr(self, "limit_", 1))
+
+
+@SIZES
+def test_what_a_step_of_unknown_kind_has_is_there_when_fit_begins(n: int) -> None:
+    X, y = data(n)
+    found = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        inner = FeatureUnion([("a", Loaded.load(0.5))])
+        pipe = kind([("a", Loaded.load(2.0)), ("u", inner), ("m", Ridge())])
+        for _ in range(3):
+            pipe.fit(X, y)
+        found.append((pipe[0].fits_, pipe[1].transformer_list[0][1].fits_, pipe.predict(X)))
+    assert found[1][:2] == found[0][:2] == (3, 3)
+    np.testing.assert_allclose(found[1][2], found[0][2], atol=1e-6)
+
+
+def test_what_init_makes_is_there_when_fit_begins_whatever_its_name() -> None:
+    X, y = data(50)
+    pipe = mlopt.Pipeline([("m", Shrinks(2.0))])
+    for fits in (1, 2):
+        last = pipe.fit(X, y)[-1]
+        assert last.lambda_ == 2.0
+        assert last.history_ == [y.mean() / 2] * fits
+
+
 class Projects(TransformerMixin, BaseEstimator):
     """Draws its directions from the generator of the process."""
 

@@ -10,9 +10,17 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn.pipeline
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
+from tests.pipeline.peers import assert_same
 
 import mlopt
 
@@ -42,6 +50,43 @@ def test_columns_that_pass_are_those_of_scikit_learn(
     theirs = fitted(sklearn.pipeline.Pipeline, X)
     np.testing.assert_allclose(ours["fit"].coef_, theirs["fit"].coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, theirs.predict(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [int, bool])
+@pytest.mark.parametrize("n", [60, 6000])
+@pytest.mark.parametrize(
+    "first",
+    [
+        SimpleImputer(strategy="constant", fill_value=-1),
+        SimpleImputer(strategy="most_frequent", missing_values=None),
+        OneHotEncoder(),
+        OrdinalEncoder(encoded_missing_value=-1),
+    ],
+    ids=["constant", "most_frequent", "onehot", "ordinal"],
+)
+def test_one_missing_value_says_what_type_all_rows_have(
+    first: Any, n: int, kind: Any
+) -> None:
+    values = np.random.default_rng(0).integers(0, 2, (n, 2))
+    column = [kind(value) for value in values[:, 0]]
+    X = pl.DataFrame({"a": [*column[1:], None], "b": values[:, 1]})
+
+    def fitted(make: Any, rows: Any) -> Any:
+        return make(clone(first), PolynomialFeatures(2)).fit(rows)
+
+    for rows in (X, X[-50:]):
+        try:
+            theirs = fitted(sklearn.pipeline.make_pipeline, rows)
+            expected = theirs.transform(X)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                fitted(mlopt.make_pipeline, rows).transform(X)
+            continue
+        ours = fitted(mlopt.make_pipeline, rows)
+        assert_same(ours.transform(X), expected)
+        for at in ("categories_", "statistics_"):
+            pair = [list(getattr(one[0], at, ())) for one in (ours, theirs)]
+            assert str(pair[0]) == str(pair[1])
 
 
 def test_missing_values_that_no_array_holds_are_named_as_in_scikit_learn() -> None:

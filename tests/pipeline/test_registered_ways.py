@@ -276,3 +276,12 @@ def test_ways_learn_on_workers_what_they_learn_on_threads() -> None:
             alone = clone(estimator).fit(StandardScaler().fit_transform(X), y.compute())
             found, wanted = (getattr(one, learnt) for one in (pipeline[-1], alone))
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_class_that_is_registered_again_keeps_the_ways_of_mlopt() -> None:
+    own = {way.name for way in registry.ways_of(GaussianNB())}
+    for _ in range(2):
+        mlopt.register(GaussianNB, row_wise=True, ways=[mlopt.PartialFit()])
+        ways = [way.name for way in registry.ways_of(GaussianNB())]
+        assert own < set(ways)
+        assert len(ways) == len(own) + 1

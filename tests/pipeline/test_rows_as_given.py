@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.linear_model import Ridge
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from tests.pipeline.peers import assert_same
@@ -113,3 +115,52 @@ def test_columns_of_lists_are_objects() -> None:
     encoders = [one[0].named_transformers_["o"] for one in (plain, planned)]
     assert encoders[0].categories_[0].dtype == encoders[1].categories_[0].dtype
     assert_same(planned.predict(rows), plain.predict(rows))
+
+
+def _with_stems(tokens: Any) -> Any:
+    return tokens + [token[:3] for token in tokens]
+
+
+@pytest.mark.parametrize("n", [300, 6000])
+def test_documents_of_as_many_tokens_are_lists_of_them(n: int) -> None:
+    words = np.array(["alpha", "beta", "gamma", "delta"])
+    codes = np.random.default_rng(0).integers(0, 4, (n, 3))
+    documents, y = words[codes].tolist(), (codes == 0).any(axis=1).astype(int)
+
+    def steps() -> Any:
+        return [("v", CountVectorizer(analyzer=_with_stems)), ("m", LogisticRegression())]
+
+    plain, planned = _both(steps, documents, y)
+    assert planned[0].vocabulary_ == plain[0].vocabulary_
+    np.testing.assert_array_equal(planned.predict(documents), plain.predict(documents))
+    search = mlopt.ModelSearchCV(
+        mlopt.Pipeline(steps()), {"m__C": [1.0]}, sampler="grid", bandit=None, cv=3
+    ).fit(documents[:300], y[:300])
+    assert search.best_score_ == 1.0
+    assert search.best_estimator_.score(documents, y) == 1.0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+@pytest.mark.parametrize("n", [300, 6000])
+def test_rows_of_text_are_objects_as_in_scikit_learn(kind: Any, n: int) -> None:
+    codes = np.random.default_rng(0).integers(0, 4, (n, 2))
+    rows = [kind(row) for row in np.array(["x", "y", "zz", ""])[codes].tolist()]
+    imputer = SimpleImputer(strategy="most_frequent", missing_values="")
+    table = ColumnTransformer([("o", OneHotEncoder(), [0]), ("p", "passthrough", [1])])
+    for first in (imputer, OneHotEncoder(), table):
+        plain, planned = (
+            make([("f", clone(first))]).fit(rows) for make in (Pipeline, mlopt.Pipeline)
+        )
+        expected, found = plain.transform(rows), planned.transform(rows)
+        assert found.dtype == expected.dtype
+        assert_same(found, expected)
+        for at in ("categories_", "statistics_"):
+            pair = [getattr(one[0], at, [None])[0] for one in (plain, planned)]
+            assert type(pair[0]) is type(pair[1])
+            assert getattr(pair[0], "dtype", None) == getattr(pair[1], "dtype", None)
+
+
+def test_a_number_before_text_stays_a_number() -> None:
+    rows = [[1, "x"], [2, "y"], [10, "x"]] * 100
+    found = mlopt.Pipeline([("o", OneHotEncoder())]).fit(rows)[0].categories_
+    assert [one.tolist() for one in found] == [[1, 2, 10], ["x", "y"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import sklearn.pipeline
@@ -55,3 +56,16 @@ def test_a_score_of_its_own_is_used() -> None:
     pipe = mlopt.make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0))
     pipe.fit(X)
     assert pipe.score(X) == pytest.approx(pipe[-1].score(pipe[0].transform(X)))
+
+
+def test_a_pipeline_within_is_scored_by_its_predictions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rows = da.from_array(X, chunks=(1000, -1))
+    y = TARGETS["class"]
+    within = sklearn.pipeline.make_pipeline(StandardScaler(), LogisticRegression())
+    pipe = mlopt.make_pipeline(within).fit(X, y)
+    assert pipe.score(rows, y, sample_weight=WEIGHTS) == pytest.approx(
+        within.fit(X, y).score(X, y, sample_weight=WEIGHTS), abs=1e-3
+    )
+    assert not caplog.records  # of rows that were gathered

@@ -180,12 +180,34 @@ def test_the_command_line_answers_and_lists(
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM people",
+        "SELECT * FROM 'people.csv'",
+        "SELECT * FROM '*e.csv'",
+        "SELECT * FROM read_csv('people.csv')",
+        "SELECT PREDICT(b) GIVEN 'people.csv' FROM (SELECT 1 AS a)",
+    ],
+)
+def test_the_command_line_writes_over_nothing_that_it_reads(
+    query: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("a,b\n1,2\n")
+    status, _, said = run("sql", query, "--output", "people.csv")
+    assert status == 2
+    assert "`people.csv`: name another" in said
+    assert (tmp_path / "people.csv").read_text() == "a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("sql", "SELECT 1", "--table", "x"), "must be NAME=FILE"),
         (("sql", "SELECT 1", "--table", "x=none.csv"), "there is no file none.csv"),
         (("sql", "SELECT 1", "--target", "x"), "leave out `target`"),
         (("sql", "SELECT PREDICT(a)"), "must be followed by GIVEN"),
+        (("explain", "SELECT 1", "--storage", "sqlite:///x.db"), "leave out `--storage`"),
         (("catalogue", "shw"), "takes list, show NAME"),
         (("catalogue", "show"), "takes list, show NAME"),
         (("catalogue", "prune", "--unused", "long"), "such as 30d"),

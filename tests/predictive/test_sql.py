@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,37 @@ def test_classes_have_the_type_of_the_target(
     assert kind in (None, str(found["y"].dtype))
 
 
+def test_values_between_and_beyond_those_of_training_are_predicted(
+    quick: dict[str, Any],
+) -> None:
+    days = pd.date_range("2020-01-01", periods=200).date
+    known = pd.DataFrame({"x": np.arange(200, dtype=np.uint8) % 50, "day": days})
+    known["y"] = 10.0 * known["x"] + np.arange(200)
+    new = known.head(3).assign(x=[0.0, 2.5, 300.0], day=pd.Timestamp("2020-01-01"))
+    noon = new.assign(day=pd.Timestamp("2020-01-01 12:00"))
+    line = "SELECT PREDICT(y) GIVEN known AS y FROM new ORDER BY x"
+    found = mlopt.sql(line, {"known": known, "new": new}, **quick)["y"]
+    np.testing.assert_allclose(found, [0, 25, 3000], rtol=0.05, atol=5)
+    later = mlopt.sql(line, {"known": known, "new": noon}, **quick)["y"]
+    assert (later > found).all()
+
+
+def test_no_digit_of_an_answer_is_lost() -> None:
+    large = 2**53 + 1
+    rows = pd.DataFrame({"k": [large, 1], "d": [Decimal("123456789012345678.25"), None]})
+    sums = "sum(k) OVER () AS s, 2 * sum(k) OVER () AS s"
+    query = f"SELECT *, {sums}, 1.5 AS f, NULL::UUID AS u FROM rows"
+    found = mlopt.sql(query, {"rows": rows})
+    assert [*found] == ["k", "d", "s", "s_1", "f", "u"]
+    assert found["s"].tolist() == [large + 1] * 2
+    assert found["s"].dtype == np.int64
+    assert found["d"][0] == Decimal("123456789012345678.25")
+    assert found["f"].tolist() == [1.5, 1.5]
+    bits = "SELECT [1.5] AS d, '101'::BIT AS b"
+    few, more = mlopt.sql(bits), mlopt.sql(f"{bits}, 1::HUGEINT AS one")
+    assert (more["b"][0], more["one"][0]) == (few["b"][0], 1)
+
+
 def test_categories_of_other_rows_are_those_of_their_rows(quick: dict[str, Any]) -> None:
     tones = ["warm", "cold"] * 60
     known = pd.DataFrame({"tone": pd.Categorical(tones), "y": [1, 0] * 60})
@@ -268,6 +300,7 @@ def test_what_cannot_be_is_refused_before_a_model_is_searched_for(
         ({"target": "tag"}, "leave out `target`"),
         ({"path": "x.csv"}, "leave out `path`"),
         ({"timeut": 3}, "Did you mean `timeout`"),
+        ({"scheduler": "tcp://127.0.0.1:1"}, "takes a `client`"),
         ({"tables": {"Pictures": 3}}, "must be a data frame"),
     ],
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import dump_svmlight_file, load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -17,14 +19,15 @@ import mlopt
 from mlopt.errors import (
     ConstraintError,
     InputError,
-    InputWarning,
     MloptError,
     QuerySyntaxError,
     UnsupportedError,
 )
+from mlopt.query import fitting
 from mlopt.query.model import Model
 from mlopt.query.request import Function, Request
 from mlopt.query.run import Session
+from mlopt.query.store import read_model
 
 
 def test_classification_is_logistic_regression(folder: Path, session: Session) -> None:
@@ -83,6 +86,19 @@ def test_regression_is_least_squares(folder: Path, session: Session) -> None:
     assert part.features.names == ("c1", "c2", "c3", "c6")
 
 
+def test_a_libsvm_file_is_numbered_as_the_one_of_the_model(
+    folder: Path, session: Session
+) -> None:
+    X = np.random.default_rng(0).integers(0, 2, (400, 4)).astype(float)
+    dump_svmlight_file(X, X[:, 0], "train.svm", zero_based=True)
+    rows = X[X[:, 0] == 0]
+    dump_svmlight_file(rows, rows[:, 0], "test.svm", zero_based=True)
+    session.run("RUN classification ON train.svm; PERSIST Q1 ON model.txt")
+    for model in ("Q1", "model.txt"):
+        for source in ("test.svm", "libsvm(test.svm)"):
+            assert not session.run(f"PREDICT ON {source} WITH {model}").any()
+
+
 def test_svm_is_the_hinge_loss_of_table_3(folder: Path, session: Session) -> None:
     people = pd.read_csv("people.csv")
     X = people[["age", "size"]]
@@ -122,58 +138,32 @@ def test_names_live_in_a_session(folder: Path, session: Session) -> None:
         session.run("PERSIST result ON m.txt")
 
 
-def test_a_file_with_some_of_the_columns_is_refused(folder: Path, session: Session) -> None:
-    session.run("Q1 = RUN svm ON people.csv")
-    people = pd.read_csv("people.csv")
-    people.rename(columns={"size": "sizes"}).to_csv("other.csv", index=False)
-    told = r"lacks `size`. Did you mean `sizes`"
-    with pytest.raises(InputError, match=told):
-        session.run("PREDICT ON other.csv WITH Q1")
-    named = session.run("PREDICT ON other.csv:2-3 WITH Q1")
-    assert (named == session.run("PREDICT ON people.csv WITH Q1")).all()
-
-
-def test_names_that_were_made_up_are_not_looked_for(folder: Path, session: Session) -> None:
-    """The model is from a file without a header; this one's names say nothing of it."""
-    people = pd.read_csv("people.csv")
-    people.to_csv("bare.csv", index=False, header=False)
-    session.run("Q1 = RUN svm ON bare.csv")
-    people.set_axis(["label", "c1", "height"], axis=1).to_csv("named.csv", index=False)
-    expected = session.run("PREDICT ON bare.csv WITH Q1")
-    session.run("PERSIST Q1 ON m.txt")
-    for model in ("Q1", "m.txt"):
-        found = session.run(f"PREDICT ON named.csv WITH {model}")
-        assert (found == expected).all()
-
-
-def test_names_that_look_made_up_but_stand_in_a_file_are_names(
+def test_a_text_that_asks_for_its_unnamed_runs_means_its_own(
     folder: Path, session: Session
 ) -> None:
-    people = pd.read_csv("people.csv").set_axis(["y", "c1", "c2"], axis=1)
-    people.to_csv("train.csv", index=False)
-    people[["y", "c2", "c1"]].to_csv("swapped.csv", index=False)
-    people.rename(columns={"c2": "other"}).to_csv("lack.csv", index=False)
-    session.run("Q1 = RUN svm ON train.csv")
-    expected = session.run("PREDICT ON train.csv WITH Q1")
-    assert (session.run("PREDICT ON swapped.csv WITH Q1") == expected).all()
-    with pytest.raises(InputError, match="it lacks `c2`"):
-        session.run("PREDICT ON lack.csv WITH Q1")
+    session.run("RUN svm ON people.csv")  # Q1
+    session.run("RUN svm ON people.csv")  # Q2
+    found = session.run("RUN regression ON people.csv:2-3; PERSIST Q1 ON m.txt")
+    assert read_model(found).task == "regression"
+    assert session.values["Q1"].task == "regression"
+    session.run(
+        "RUN svm ON people.csv; RUN regression ON people.csv:2-3; PERSIST Q2 ON m.txt"
+    )
+    assert read_model(found).task == "regression"
+    assert session.values["Q1"].task == "classification"
+    # Asked for before there is one of its own, or not at all: what the name stood for.
+    session.run("PERSIST Q2 ON m.txt; RUN svm ON people.csv")
+    assert read_model(found).task == "regression"
+    assert session.values["Q3"].task == "classification"
 
 
-def test_columns_that_are_named_in_another_order_than_the_models_are_told(
-    folder: Path, session: Session
-) -> None:
-    people = pd.read_csv("people.csv")
-    people[["size", "age"]].to_csv("swapped.csv", index=False)
-    model = session.run("Q1 = RUN classification ON people.csv")
-    with pytest.warns(InputWarning, match="`size` goes for `age`"):
-        found = session.run("PREDICT ON swapped.csv:1-2 WITH Q1")
-    # Named columns are taken as they are all the same.
-    assert (found == model.predict(people[["size", "age"]].to_numpy())).all()
-    expected = session.run("PREDICT ON people.csv:2-3 WITH Q1")
-    assert (
-        session.run("PREDICT ON swapped.csv:2, swapped.csv:1 WITH Q1") == expected
-    ).all()
+def test_a_text_goes_on_with_what_it_found(folder: Path, session: Session) -> None:
+    text = "RUN regression ON people.csv:2-3; PERSIST Q1 ON m.txt"
+    steps = session.steps(text)
+    next(steps)
+    session.run("Q1 = RUN svm ON people.csv")  # as of a thread beside
+    next(steps)
+    assert read_model(Path("m.txt")).task == "regression"
 
 
 def test_the_process_has_one_session(folder: Path) -> None:
@@ -193,6 +183,44 @@ def test_a_time_that_will_be_exceeded_is_refused_before_fitting(
     with pytest.raises(ConstraintError, match=r"by lbfgs.*Revisit TIME or ALGORITHM"):
         session.run("RUN logistic ON people.csv USING ALGORITHM lbfgs HAVING TIME 1ms")
     assert session.values == {}
+
+
+@pytest.mark.parametrize("time", ["", " HAVING TIME 1h"])
+def test_all_ways_are_ranked_once(
+    folder: Path, session: Session, monkeypatch: pytest.MonkeyPatch, time: str
+) -> None:
+    ranked = Mock(wraps=mlopt.gd.plan)
+    monkeypatch.setattr("mlopt.query.planned.plan", ranked)
+    session.run(f"RUN classification ON people.csv{time}")
+    assert ranked.call_count == 1
+
+
+@pytest.mark.parametrize("task", ["classification", "svm"])
+def test_what_a_run_is_predicted_to_take_is_what_is_measured(
+    folder: Path, session: Session, task: str
+) -> None:
+    """All of it, with what comes before the fit, which alone has to be guessed."""
+    plan: Any = session.run(f"RUN {task} ON people.csv").plan
+    read, fit = (choice.measured for choice in plan.choices)
+    before = plan.measured - fit
+    assert before >= read
+    guessed = plan.predicted - before
+    assert guessed == pytest.approx(plan.choices[-1].predicted, rel=0.1)
+    ahead: Any = session.explain(f"RUN {task} ON people.csv")
+    assert ahead.predicted > ahead.choices[0].measured + ahead.choices[1].predicted
+
+
+def test_planning_counts_towards_time(
+    folder: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = fitting.ready
+
+    def slow(*given: Any, **more: Any) -> fitting.Ready:
+        return ready(*given, **more)._replace(seconds=3600.0)
+
+    monkeypatch.setattr(fitting, "ready", slow)
+    with pytest.raises(ConstraintError, match=r"reading and planning took 1\.0 h"):
+        session.run("RUN classification ON people.csv HAVING TIME 1h")
 
 
 def test_a_time_that_was_exceeded_is_told(folder: Path, session: Session) -> None:
@@ -334,17 +362,6 @@ def test_all_statements_are_checked_before_the_first_runs(
     session.run("RUN svm ON people.csv; PERSIST Q1 ON m; PREDICT ON people.csv WITH m")
 
 
-def test_columns_count_as_in_the_file_even_where_one_says_nothing(
-    folder: Path, session: Session
-) -> None:
-    pd.read_csv("people.csv").to_csv("indexed.csv")
-    model = session.run("RUN classification ON indexed.csv:2, indexed.csv:4")
-    assert model.features.names == ("size",)
-    assert model.features.columns == (4,)
-    with pytest.raises(QuerySyntaxError, match="only counts the rows"):
-        session.run("RUN classification ON indexed.csv:1, indexed.csv:4")
-
-
 def test_a_parser_of_the_users_own(folder: Path, session: Session) -> None:
     def halves(path: str) -> tuple[np.ndarray, np.ndarray]:
         table = pd.read_csv(path)
@@ -354,27 +371,6 @@ def test_a_parser_of_the_users_own(folder: Path, session: Session) -> None:
     assert model.coef.shape == (2,)
     with pytest.raises(InputError, match="must return a table"):
         session.run("RUN svm ON f(people.csv)", functions={"f": lambda path: [1, 2]})
-
-
-def test_test_files_may_have_other_columns_in_another_order(
-    folder: Path, session: Session
-) -> None:
-    people = pd.read_csv("people.csv")
-    expected = session.run("RUN svm ON people.csv; PREDICT ON people.csv WITH Q1")
-    people[["size", "age"]].assign(more="x").to_csv("other.csv", index=False)
-    assert (session.run("PREDICT ON other.csv WITH Q1") == expected).all()
-    people[["age", "size"]].to_csv("bare.csv", index=False, header=False)
-    assert (session.run("PREDICT ON bare.csv WITH Q1") == expected).all()
-    people.to_csv("same.csv", index=False, header=False)
-    assert (session.run("PREDICT ON same.csv WITH Q1") == expected).all()
-    assert (session.run("PREDICT ON same.csv:2-3 WITH Q1") == expected).all()
-
-
-def test_predictions_check_the_number_of_columns(folder: Path, session: Session) -> None:
-    model = session.run("RUN svm ON people.csv")
-    assert len(model.predict([[1.0, 2.0]])) == 1
-    with pytest.raises(InputError, match=r"2 features of the model.*got shape"):
-        model.predict(np.zeros((3, 5)))
 
 
 def test_predictions_on_dask_are_lazy(folder: Path, session: Session) -> None:

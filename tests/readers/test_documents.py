@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -89,3 +90,17 @@ def test_the_line_that_is_wrong_is_named(tmp_path: Path, line: str, says: str) -
 def test_a_file_of_blank_lines_has_no_documents(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a line of JSON at least"):
         read_jsonl(written(tmp_path, "\n\n"))
+
+
+def test_blocks_may_be_of_a_file_that_is_too_large_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": f"document {n}", "label": n % 2}) for n in range(2000)]
+    path.write_text("\n".join(lines))
+    monkeypatch.setattr("mlopt.readers.files.memory_limit", lambda: 4000)
+    X, y = read_jsonl(path, block_rows=500)
+    assert X.compute(scheduler="sync")[-1] == "document 1999"
+    assert y is not None
+    assert len(y) == 2000
+    assert len(pickle.dumps(X)) < path.stat().st_size / 4

@@ -155,3 +155,22 @@ def test_broken_and_unlike_sounds_are_named(sounds: Path) -> None:
         read_sounds(sounds, seconds=0.1)
     with pytest.raises(InputError, match="`seconds` must be one sample at least"):
         read_sounds(sounds, seconds=0.0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_16_bits_keep_the_upper_8(tmp_path: Path, channels: int) -> None:
+    (tmp_path / "kind").mkdir()
+    values = np.array([[0, 300, 20_000, 65_535]])
+    Image.fromarray(values.astype(np.uint16)).save(tmp_path / "kind" / "a.png")
+    X, _ = read_images(tmp_path, channels=channels)
+    assert X[0, 0, :, -1].tolist() == [0, 1, 78, 255]
+    Image.fromarray(values.astype(np.int32)).save(tmp_path / "kind" / "a.tif")
+    (tmp_path / "kind" / "a.png").unlink()
+    with pytest.raises(InputError, match=r"its values are 0 \.\.\. 65535"):
+        read_images(tmp_path, channels=channels)
+
+
+def test_a_sound_has_samples(tmp_path: Path) -> None:
+    wavfile.write(tmp_path / "none.wav", 8000, np.empty(0, np.int16))
+    with pytest.raises(InputError, match="must hold samples"):
+        read_wav(tmp_path / "none.wav")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,16 +13,6 @@ from mlopt.readers import read_table
 from mlopt.readers.notation import cells_of, decimal_of, numbers_of
 
 Write = Callable[[bytes | str], str]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def written(content: bytes | str) -> str:
-        path = tmp_path / "table.csv"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return written
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import math
 import re
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 
 from mlopt.report import influence
 from mlopt.report.history import COMPLETE, Look, TrialRow
 from mlopt.report.influence import MOST, importance, main_family, slices
+from mlopt.report.tables import params_table
 
 
 @pytest.fixture
@@ -97,3 +99,21 @@ def test_values_without_a_place_on_an_axis_stand_by_name(odd: float) -> None:
     assert places == sorted(places)
     assert all(map(math.isfinite, places))
     assert f">{str(odd)[:16]}</text>" in picture
+
+
+def test_parameters_of_two_steps_with_one_name_stay_apart() -> None:
+    study = optuna.create_study(direction="maximize")
+    depth = optuna.distributions.FloatDistribution(0, 1)
+    random = np.random.default_rng(0)
+    for first, second in random.random((20, 2)).tolist():
+        given = {"a:one__alpha": first, "a:two__alpha": second, "a:two__C": 0.5 * second}
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=given, distributions=dict.fromkeys(given, depth), value=first
+            )
+        )
+    shares = importance(study, rows_of(study), "a")
+    assert set(shares) == {"one__alpha", "two__alpha", "C"}
+    assert max(shares, key=shares.__getitem__) == "one__alpha"
+    table = params_table({"one__alpha": 1, "two__alpha": 2, "two__C": 3})
+    assert [name in table for name in ("one__alpha", "two__alpha", ">C<")] == [True] * 3

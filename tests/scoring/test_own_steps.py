@@ -14,12 +14,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler, scale
 from tests.scoring.test_predict_files import people
 
 import mlopt
 from mlopt.errors import InputError
 from mlopt.scoring import scorer
+from mlopt.scoring.blocks import blocks_of
+from mlopt.scoring.files import Job
 from mlopt.sweep.predict import predict_file
 
 X = people(200, 0)[["age", "wage"]].fillna(0.0)
@@ -52,6 +54,40 @@ def test_a_model_takes_its_columns_from_a_table_by_name(
     assert not done.failed
     found = pd.read_csv(next(iter(done.rows)))["prediction"]
     assert list(found) == list(mlopt.load(model).predict(X))
+
+
+@pytest.mark.parametrize("declares", [False, True])
+def test_undeclared_steps_get_all_rows_at_once(
+    declares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorer, "BLOCK", 500)
+    calls: list[int] = []
+
+    def double(X: pd.DataFrame) -> pd.DataFrame:
+        calls.append(len(X))
+        return 2 * X
+
+    function = mlopt.register(double, row_wise=True) if declares else scale
+    model = make_pipeline(FunctionTransformer(function), Ridge()).fit(X, X["age"])
+    calls.clear()
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    done = mlopt.predict(model, tmp_path / "rows.csv", output=tmp_path / "out")
+    assert not done.failed
+    assert (len(calls) > 1) == declares
+    found = pd.read_csv(next(iter(done.rows)))["prediction"]
+    np.testing.assert_allclose(found, model.predict(X))
+
+
+@pytest.mark.parametrize("family", ["linear", "random_features", "random_forest"])
+def test_models_of_sweeps_are_cut_into_blocks(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(200, 0).assign(many=lambda t: t.index % 60)
+    table["many"] = table["many"].map("k{}".format)
+    model = mlopt.sweep(table, "age", families=[family], n_trials=1)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    job = Job(tmp_path / "rows.csv", tmp_path / "out.csv")
+    assert len(list(blocks_of(job, model, 500, 1 << 20))) > 1
 
 
 def test_a_column_that_is_not_there_is_named(model: Path, tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.plans import plan_of
 from tests.server.rehearsal import Epoch, Rehearsal, epoch_seconds
 
 from mlopt.errors import InputError
 from mlopt.events import Event, Reconfigured
-from mlopt.plan import Plan
 from mlopt.server.autoconfig import Configuration, best
 from mlopt.server.elastic import Controller
 from mlopt.server.metrics import Metrics
@@ -211,7 +211,7 @@ def test_each_change_is_a_line_of_the_plan() -> None:
     for _ in range(3):
         begun.epoch()
     plan = begun.controller.plan()
-    assert Plan.from_dict(plan.to_dict()) == plan
+    assert plan_of(plan.to_dict()) == plan
     first, change = plan.choices[:2]
     assert first.chosen == "11 workers, 1 servers"
     for line in (first, change):

@@ -111,6 +111,9 @@ def test_strata_that_are_far_ahead_are_not_waited_for_and_their_steps_are_known(
     other.restore(job.state())
     assert other.steps == job.steps
     stop.set()
+    other.advance(2)
+    assert other.steps == (2, job.steps[1])  # it had no more
+    other.restore(other.state())
     np.testing.assert_array_equal(job.run().model, 2 * PASSES)
     np.testing.assert_array_equal(other.run().model, 2 * PASSES)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.clusters import eventually
 
-from mlopt.cluster import MeshDask, MeshHere, local_cluster
+from mlopt.cluster import MeshDask, MeshHere, inside_task, local_cluster
 from mlopt.errors import ClusterError, InputError
 from mlopt.server import Job
 
@@ -215,6 +215,13 @@ def test_a_pool_that_shrinks_to_nothing_is_an_error_and_the_model_is_kept(
         assert job.model.shape == (3,)
 
 
+@pytest.mark.parametrize("layout", ["auto", "threads", "rounds"])
+def test_what_needs_no_members_does_without(layout: Any) -> None:
+    with MeshHere(0) as mesh:
+        result = Job(slowly, np.zeros(3), [1, 2], layout=layout, where=mesh).run()
+    assert result.model.shape == (3,)
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_jobs_on_workers_outlive_one_of_them() -> None:
@@ -271,3 +278,20 @@ def test_what_was_learnt_stays_when_members_are_let_go_of(layout: Any) -> None:
     assert job.passes == 3
     np.testing.assert_array_equal(job.model["w"], 9)
     np.testing.assert_array_equal(job.run().model["w"], 12)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2, -1])
+def test_each_core_has_a_thread_that_has_no_other(
+    n_jobs: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlopt.cluster.mesh_here.count_threads", lambda n_jobs: 2)
+    both, inside = threading.Barrier(2), list[bool]()
+
+    def step(block: int, part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        both.wait(20)  # for the other thread
+        inside.append(inside_task())
+        return {"w": np.ones(1)}
+
+    parts = [{"w": np.zeros(1)} for _ in range(2)]
+    Job(step, parts, [[0, 0], [0, 0]], layout="threads", n_jobs=n_jobs, passes=3).run()
+    assert inside == [True] * 12

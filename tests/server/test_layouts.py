@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+from tests.clusters import eventually
 
 from mlopt.cluster import MeshHere
+from mlopt.errors import InputError
 from mlopt.server.layouts.rotate import Rotate
+from mlopt.server.layouts.servers import Servers
 from mlopt.server.program import Part, Program, Step
 
 
@@ -55,6 +62,35 @@ def test_members_that_come_are_given_strata() -> None:
         parts, _ = layout.model()
     for mine, judged in zip(parts, alone(program, 5)[0], strict=True):
         np.testing.assert_array_equal(mine["q"], judged["q"])
+
+
+class Refuses(MeshHere):
+    """Takes nothing, and counts who watches it."""
+
+    watching = 0
+
+    def watch(self, *told: Any) -> Callable[[], None]:
+        end = super().watch(*told)
+        self.watching += 1
+
+        def ends() -> None:
+            end()
+            self.watching -= 1
+
+        return ends
+
+    def start(self, *given: Any) -> Any:
+        raise InputError("no")
+
+
+@pytest.mark.parametrize("kind", [Rotate, Servers])
+def test_a_layout_that_cannot_begin_leaves_nothing_behind(kind: Any) -> None:
+    before = set(threading.enumerate())
+    with Refuses(2) as mesh:
+        with pytest.raises(InputError, match="no"):
+            kind(mixing(), mesh).advance(1)
+        assert mesh.watching == 0
+        assert eventually(lambda: set(threading.enumerate()) <= before, 5)
 
 
 @pytest.mark.parametrize("members", [1, 2, 3, 5])

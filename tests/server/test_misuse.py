@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import warnings
 from collections import deque
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from tests.server.test_jobs import ALL, KINDS
 
+from mlopt.cluster.wire import LARGEST
 from mlopt.errors import InputError, InputWarning, TaskError
 from mlopt.server import Job, Policy
 
@@ -135,15 +137,27 @@ def test_a_step_cannot_change_rows(layout: Any, mode: Any, step: Any, make: Any)
     assert not y.any()
 
 
-def test_steps_share_rows_that_are_not_copied_for_them() -> None:
+@pytest.mark.parametrize("layout", ALL)
+def test_steps_share_rows_that_are_not_copied_for_them(layout: Any) -> None:
     seen = list[Any]()
 
     def step(block: Any, model: Any) -> Any:
         seen.append(block.X)
         return np.zeros(2)
 
-    job(step, layout="rounds").run()
+    job(step, layout=layout).run()
     assert np.shares_memory(seen[0], X)
+
+
+@pytest.mark.parametrize("layout", ALL)
+@pytest.mark.parametrize(
+    "block",
+    [threading.Lock(), np.zeros(3, [("a", "i4")]), np.broadcast_to(0.0, LARGEST)],
+    ids=["a lock", "records", "more than a message may have"],
+)
+def test_blocks_in_this_process_are_whatever_they_are(layout: Any, block: Any) -> None:
+    done = job(rows=[(block,), (block,)], layout=layout, passes=2).run()
+    np.testing.assert_array_equal(done.model, [4, 4])
 
 
 @pytest.mark.parametrize("layout", ALL)
@@ -224,6 +238,21 @@ def test_whole_numbers_that_do_not_fit_are_refused(
     made = Job(step, start, range(2), layout=layout, mode=mode, passes=3, members=3)
     with pytest.raises((InputError, TaskError), match=said):
         made.run()
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+def test_of_a_sum_that_does_not_fit_nothing_is_added(layout: Any, mode: Any) -> None:
+    def step(block: Any, model: Any) -> Any:
+        return {name: np.full_like(array, 100) for name, array in model.items()}
+
+    model = {"wide": np.zeros(2, np.int64), "narrow": np.zeros(2, np.int8)}
+    made = Job(step, model, [0], layout=layout, mode=mode, passes=3, members=2)
+    with pytest.raises((InputError, TaskError), match="beyond what int8 holds"):
+        made.run()
+    assert made.passes == 1
+    assert {name: list(array) for name, array in made.model.items()} == {
+        "wide": [100, 100], "narrow": [100, 100]
+    }  # fmt: skip
 
 
 def test_masks_of_y_are_not_ignored() -> None:

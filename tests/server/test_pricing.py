@@ -16,10 +16,10 @@ import pytest
 from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import plan_of
 
 from mlopt.cluster import MeshHere
 from mlopt.errors import ClusterError, InputError
-from mlopt.plan import Plan
 from mlopt.resources import Resources
 from mlopt.server import Job, Policy
 from mlopt.server.layouts import places
@@ -208,7 +208,7 @@ def test_a_job_explains_itself_before_and_after() -> None:
     assert choice.predicted is not None
     assert choice.measured == job.plan_.measured
     assert job.explain() == job.plan_
-    assert Plan.from_dict(job.plan_.to_dict()) == job.plan_
+    assert plan_of(job.plan_.to_dict()) == job.plan_
 
 
 def test_a_plan_is_of_the_passes_that_were_predicted() -> None:

@@ -14,8 +14,10 @@ import pytest
 from tests.serving.served import ROW, people, write_model
 
 import mlopt
-from mlopt.errors import InputError
+from mlopt.errors import InputError, MemberLostError
+from mlopt.serving.answering import Caller
 from mlopt.serving.app import build_app
+from mlopt.serving.bodies import JSON, read_rows
 from mlopt.serving.service import Service
 from mlopt.sweep.predict import predictions
 
@@ -40,6 +42,64 @@ def test_a_model_in_a_process_of_its_own_answers_alike_and_may_be_lost(
     service.close()
     assert sum("another one begins" in text for text in told) == 1
     assert not runs(service.process)
+
+
+def test_another_process_is_tried_until_one_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    path = write_model(tmp_path / "model.skops")
+    service = Service(path, latency=1000.0, apart=True, tell=told.append)
+    begins: list[Exception | None] = [OSError("no memory"), MemberLostError("gone"), None]
+
+    def caller(apart: bool) -> Caller:
+        if (error := begins.pop(0)) is not None:
+            raise error
+        return Caller(apart)
+
+    monkeypatch.setattr("mlopt.serving.service.Caller", caller)
+    monkeypatch.setattr("mlopt.serving.service.PAUSE", 0.01)
+
+    async def lose() -> None:
+        os.kill(service.process, signal.SIGKILL)
+        rows = read_rows(json.dumps([ROW]).encode(), JSON, service.model)
+        with pytest.raises(MemberLostError):
+            await service.predict(rows, service.answering, proba=False)
+        async with asyncio.timeout(60):
+            while not service.ready:
+                await asyncio.sleep(0.01)
+        assert (await service.predict(rows, service.answering, proba=False)).columns
+
+    asyncio.run(lose())
+    service.close()
+    assert not begins
+    assert ["no memory" in text for text in told][1:3] == [True, False]
+
+
+def test_a_call_that_hangs_ends_with_the_service(tmp_path: Path) -> None:
+    told: list[str] = []
+    path = write_model(tmp_path / "model.skops")
+    service = Service(path, latency=1000.0, apart=True, tell=told.append)
+    process = service.process
+
+    async def hang() -> None:
+        rows = read_rows(json.dumps([ROW]).encode(), JSON, service.model)
+        os.kill(process, signal.SIGSTOP)
+        call = asyncio.create_task(service.predict(rows, service.answering, proba=False))
+        await asyncio.sleep(0.2)
+        closing = asyncio.create_task(asyncio.to_thread(service.close))
+        try:
+            await asyncio.wait([closing], timeout=20)
+            assert closing.done()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        with pytest.raises(MemberLostError):
+            await call
+
+    asyncio.run(hang())
+    assert told == []
+    assert not runs(process)
 
 
 async def play(service: Service, path: Path) -> None:

@@ -18,7 +18,7 @@ import mlopt
 from mlopt.costs import Fit
 from mlopt.errors import ConfigError, InputError
 from mlopt.serving import answering as answering_module
-from mlopt.serving.app import Limits, build_app, refusal
+from mlopt.serving.app import Limits, build_app, header_of, refusal
 from mlopt.serving.bodies import ARROW, CSV, JSON
 from mlopt.serving.server import Where, read_token
 from mlopt.serving.service import Service
@@ -75,6 +75,14 @@ def test_cells_that_cannot_be_read_are_said_to_be_missing(client: Client) -> Non
     assert "'old' in row 2" in said[0]
     assert json.loads(answer.headers["x-remarks"]) == said
     assert "remarks" not in post(client, [ROW]).json()
+
+
+def test_the_head_of_an_answer_has_room_for_few_remarks(client: Client) -> None:
+    answer = post(client, [ROW | {"age": "z" * 10_000, "since": "y" * 10_000}])
+    assert json.loads(answer.headers["x-remarks"]) == answer.json()["remarks"]
+    assert len(answer.headers["x-remarks"]) < 1000
+    said = json.loads(header_of(["a" * 1000] * 50))
+    assert said == ["a" * 1000] * 4 + ["and 46 more, which JSON has"]
 
 
 BAD: list[tuple[int, dict[str, Any], str]] = [

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 from tests.serving.served import ROW, people
 
 from mlopt.errors import InputError
@@ -29,6 +31,9 @@ from mlopt.serving.bodies import (
     write_rows,
 )
 from mlopt.serving.model import ServedModel, load_served
+from mlopt.sweep.models import dump_model
+from mlopt.sweep.roles import roles_of
+from mlopt.sweep.tabular import for_linear
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +96,48 @@ def test_cells_of_arrow_are_what_they_are_in_files(model: ServedModel) -> None:
 def test_numbers_in_a_text_are_read_as_the_model_learned_to(model: ServedModel) -> None:
     text = f"{','.join(ROW)}\n41,20.5,oslo,3,1.200,2020-03-01\n"
     assert read(model, text, CSV)["price"].tolist() == [1200.0]
+
+
+def test_a_category_alone_in_a_text_is_what_it_is_in_json(tmp_path: Path) -> None:
+    model = read_categories(tmp_path / "model.skops")
+    columns = ["flag", "zip", "known"]
+    rows = [["true", "007", True], ["unknown", "1.0", None], ["false", "A12", False]]
+    for row in [[row] for row in rows] + [rows]:
+        frame = pd.DataFrame(row, columns=columns, dtype=object)
+        text = frame.to_csv(index=False).replace("True", "true").replace("False", "false")
+        expected = read(model, frame.to_json(orient="records"))
+        pd.testing.assert_frame_equal(read(model, text, CSV), expected)
+        assert expected["zip"].tolist() == frame["zip"].tolist()
+        known = expected["known"].fillna("").tolist()
+        assert known == ["" if cell is None else str(cell) for cell in frame["known"]]
+
+
+@pytest.mark.parametrize("last", [1.5, "x", 1 << 60, True, None])
+def test_a_part_of_a_request_is_read_as_in_the_whole(last: Any, tmp_path: Path) -> None:
+    model = read_categories(tmp_path / "model.skops")
+    body = {"flag": [1, 1.0, 2, last], "zip": [2.0, 3.0, None, last], "known": [1] * 4}
+    rows = read_rows(json.dumps(body).encode(), JSON, model)
+    assert model.reads is not None
+    whole = model.reads.transform(frame_of([rows], model))
+    parts = [frame_of([rows.between(k, k + 1)], model) for k in range(4)]
+    found = pd.concat([model.reads.transform(part) for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(found.astype(object), whole.astype(object))
+
+
+def read_categories(path: Path) -> ServedModel:
+    """A model of texts that look like numbers and truths, and of truths with gaps."""
+    n, random = 60, np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "flag": random.choice(["true", "false", "unknown"], n),
+            "zip": random.choice(["007", "1.0", "A12"], n),
+            "known": random.choice(np.array([True, False, None]), n),
+        }
+    )
+    steps = for_linear(roles_of(frame), "binary", n, 0)
+    model = Pipeline([*steps, ("model", LogisticRegression())])
+    path.write_bytes(dump_model(model.fit(frame, frame["flag"] == "true")))
+    return load_served(path)
 
 
 CELLS: dict[str, list[Any]] = {
@@ -192,6 +239,34 @@ def test_predictions_come_back_in_every_type(media: str) -> None:
     else:
         found = pd.read_csv(pa.BufferReader(content)).to_dict("list")
     assert found == columns
+
+
+def test_a_column_of_predictions_is_more_than_what_is_said_beside_it() -> None:
+    found = json.loads(write_rows({"model": [1.5], "price": [2]}, JSON, model="token"))
+    assert found == {"model": [1.5], "price": [2]}
+
+
+@pytest.mark.parametrize("packed", [None, "zstd", "lz4"])
+def test_a_small_body_of_arrow_has_no_more_rows_than_it_holds(
+    packed: str | None, model: ServedModel
+) -> None:
+    values = pa.nulls(100_000) if packed is None else pa.array(np.zeros(100_000))
+    table, sink = pa.table(dict.fromkeys(ROW, values)), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=packed)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    with pytest.raises(InputError, match="100,000 rows unpacked"):
+        read_rows(bytes(sink.getvalue()), ARROW, model)
+
+
+def test_batches_of_arrow_may_share_a_dictionary(model: ServedModel) -> None:
+    frame = people(400)
+    city = pa.DictionaryArray.from_arrays(pa.array([0] * 400), ["oslo" + 1000 * "o"])
+    table, sink = pa.table({n: pa.array(frame[n]) for n in frame}), pa.BufferOutputStream()
+    table = table.set_column(table.column_names.index("city"), "city", city)
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table, max_chunksize=10)
+    assert len(read(model, bytes(sink.getvalue()), ARROW)) == 400
 
 
 def test_what_is_no_number_is_null_in_json() -> None:

@@ -11,8 +11,14 @@ from tests.clusters import eventually
 
 from mlopt import Stream
 from mlopt.errors import DeadlineError
+from mlopt.streaming.flow import Flow
 
 FATES = st.sampled_from(["", "", "cancel", "late"])
+
+
+def is_idle(flow: Flow) -> bool:
+    """Whether no request is waiting or under way."""
+    return not flow.ingress.batches and not flow.allowance.used
 
 
 def going_on(
@@ -37,5 +43,5 @@ def going_on(
             yield at, wrong, answer
     running: Any = stream._running
     assert running is not None
-    assert eventually(lambda: running.flow.idle and not running.flow.dead)
+    assert eventually(lambda: is_idle(running.flow) and not running.flow.dead)
     assert running.flow.allowance.total == 0

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from tests.streaming.fates import is_idle
+
 from mlopt.streaming.credits import BARRIER, Allowance, Taken
 from mlopt.streaming.flow import Flow, least_feeds
 
@@ -201,7 +203,7 @@ class Run:
             if request in self.answers:
                 right = alone(case.sizes, request, arity)
                 assert self.answers[request] == right, "not what it gives alone"
-        assert flow.idle, "credits did not come back"
+        assert is_idle(flow), "credits did not come back"
         assert not flow.dead
         assert all(
             not one.batches and not one.buffered for one in [*flow.gates, flow.egress]

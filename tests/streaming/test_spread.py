@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clusters import eventually, in_thread
-from tests.streaming.fates import FATES, going_on
+from tests.plans import plan_of
+from tests.streaming.fates import FATES, going_on, is_idle
 
-from mlopt import Plan, Stream
+from mlopt import Stream
 from mlopt.cluster import Header, MeshDask, MeshHere, Service, Threads, local_cluster, mesh
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.errors import (
@@ -157,6 +158,25 @@ def test_what_a_user_says_of_credits_holds_for_partitions() -> None:
                     answer.result(20)
 
 
+def test_as_many_are_in_a_stage_of_a_worker_as_the_user_says() -> None:
+    inside, most = [0], [0]
+
+    def serial(feed: int) -> int:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.05)
+        inside[0] -= 1
+        return feed
+
+    with MeshHere(1) as here:
+        stream = Stream(client=here, partition=2).map(serial, replicas=1)
+        with stream.aggregate().map(len) as stream:
+            # Some are one partition, and go through both phases at once.
+            answers = [stream.submit(range(n)) for n in (1, 4, 1, 4)]
+            assert [answer.result(60) for answer in answers] == [[1], [4], [1], [4]]
+    assert most == [1]
+
+
 def test_partitions_grow_where_moving_them_costs_more_than_their_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,7 +212,7 @@ def test_many_requests_on_workers_are_solo_runs_in_this_process(where: Any) -> N
     found = list(on_workers.run(several, ordered=True))
     assert found == alone(stream(), several)
     plan = on_workers.explain()
-    assert Plan.from_dict(plan.to_dict()) == plan
+    assert plan_of(plan.to_dict()) == plan
     text = plan.explain()
     assert "on 2 workers" in text
     assert "made, reduced" in text
@@ -368,7 +388,7 @@ def test_late_and_cancelled_requests_free_what_they_hold_on_members() -> None:
         gate.set()
         assert fine.result(10) == [4, 5]
         running: Any = stream._running
-        assert eventually(lambda: running.flow.idle and not running.flow.dead)
+        assert eventually(lambda: is_idle(running.flow) and not running.flow.dead)
 
 
 def test_a_closed_stream_lets_go_of_its_members() -> None:

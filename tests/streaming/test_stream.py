@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 from collections.abc import Iterator
@@ -341,6 +342,86 @@ def test_memory_bounds_feeds_and_refuses_what_cannot_fit() -> None:
     assert fits == [36]
     assert isinstance(too_long, TooLargeError)
     assert "less than 10 feeds" in str(too_long)
+
+
+def test_a_request_may_be_longer_than_those_before_it_if_the_memory_is_enough() -> None:
+    with Stream(memory="1GiB").map(abs).aggregate().map(len) as stream:
+        answers = [stream.submit(range(size)).result(30) for size in (10, 1000)]
+    assert answers == [[10], [1000]]
+
+
+def test_no_more_feeds_are_under_way_than_the_user_says() -> None:
+    stream = Stream(feeds=4).map(lambda feed: time.sleep(0.005), name="wait")
+    with stream:
+        for answer in [stream.submit([n]) for n in range(100)]:
+            answer.result(30)
+        assert stream.gauges()["stream"]["peak"] <= 4
+
+
+def test_an_observer_may_cancel_other_requests() -> None:
+    waiting: list[Any] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, RequestDone) and event.reason and waiting:
+            waiting.pop().cancel()
+
+    at_work, began = threading.Event(), threading.Event()
+
+    def work(feed: int) -> int:
+        at_work.set()
+        began.wait(10)
+        return poisoned(feed)
+
+    with Stream(observer=hear).map(work, replicas=1) as stream:
+        bad = stream.submit([7])
+        assert at_work.wait(10)  # feeds of two requests may come in any order
+        waiting.append(stream.submit([2]))
+        begun = waiting[0]
+        began.set()
+        assert isinstance(bad.exception(10), StageError)
+        assert stream.submit([3]).result(10) == [6]
+        assert begun.cancelled()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_stream_that_answers_what_is_left() -> None:
+    done = [0]
+
+    def work(feed: int) -> None:
+        done[0] += 1
+        time.sleep(0.02)
+
+    stream = Stream(threads=1).map(work, replicas=1)
+    answers = [stream.submit([n]) for n in range(1000)]
+    running: Any = stream._running
+
+    def interrupt() -> None:
+        eventually(lambda: running._closing)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        stream.close()
+    assert isinstance(answers[-1].exception(0), StreamClosedError)
+    assert done[0] < 1000
+
+
+def test_a_stream_goes_on_with_the_threads_that_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            if self.name == "mlopt-stream wait":
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    def wait(feed: int) -> int:
+        time.sleep(0.005)
+        return feed
+
+    with Stream().map(wait) as stream:
+        monkeypatch.setattr(threading, "Thread", Refused)
+        assert stream.submit(range(40)).result(10) == [*range(40)]
 
 
 ANY: Any = Stream

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import plan_of
 
-from mlopt import Plan, Stream
+from mlopt import Stream
 from mlopt.errors import TooLargeError
-from mlopt.prices import price
 from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.tune import Room, Timed, tune
 
 SOURCE = Timed("requests", 1e-6, 1e-6)
-HANDOVER = price("stream.handover")
 
 
 def test_replicas_grow_until_the_cores_are_busy() -> None:
@@ -43,7 +42,6 @@ def test_neighbours_are_fused_where_a_handover_is_saved() -> None:
     chosen = tune([SOURCE, *short], Room(cores=2), arity=50)
     assert chosen.fused == (False, True, True, False)
     assert chosen.replicas[2:] == (0, 0)
-    assert chosen.saved == pytest.approx(2 * HANDOVER)
     serial = [short[0], Timed("b", 1e-4, 1e-4, replicas=1), Timed("c", 1e-4, 1e-4, size=3)]
     assert not any(tune([SOURCE, *serial], Room(cores=2), arity=50).fused)
 
@@ -82,6 +80,24 @@ def test_more_memory_never_makes_a_stream_slower_and_bounds_its_feeds(
     assert more.throughput >= less.throughput
 
 
+@pytest.mark.parametrize("size", [None, 3, BARRIER])
+def test_the_feeds_that_a_user_allows_decide_how_many_requests_are_open(
+    size: int | None,
+) -> None:
+    waiting = [Timed("ask", 0.02, 0.0), Timed("last", 1e-4, 0.0, size=size)]
+    chosen = tune([SOURCE, *waiting], Room(cores=2, feeds=8), arity=3)
+    least = {None: 1, 3: 3, BARRIER: 4}[size]
+    assert (chosen.open, chosen.feeds) == (8 // least, 8)
+
+
+def test_where_all_feeds_come_together_the_memory_says_how_many_may_wait() -> None:
+    stages = [Timed("a", 1e-3, 1e-3, bytes=100), Timed("b", 1e-3, 1e-3, size=BARRIER)]
+    chosen = tune([SOURCE, *stages], Room(2, memory=10**6), arity=10)
+    assert (chosen.open, chosen.feeds) == (2, 10**4)
+    nothing = [SOURCE, Timed("a", 1e-3, 1e-3), stages[1]]
+    assert tune(nothing, Room(2, memory=10**6), arity=10).feeds == 10**6
+
+
 def test_what_must_be_together_must_fit() -> None:
     made = Timed("requests", 1e-6, 1e-6, bytes=1e6)
     with pytest.raises(TooLargeError, match="101 feeds of a request together"):
@@ -108,7 +124,7 @@ def test_a_plan_is_there_before_a_run_and_says_afterwards_what_it_took() -> None
     after = stream.explain()
     assert after.measured is not None
     assert "measured:" in after.explain()
-    assert Plan.from_dict(after.to_dict()) == after
+    assert plan_of(after.to_dict()) == after
 
 
 def test_no_more_threads_than_asked_for_are_in_a_stage() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlopt.errors import ConfigError
-from mlopt.sweep.config import Config, load, override
+from mlopt.sweep.config import Config, load, override, settled
 
 
 def write(folder: Path, text: str) -> Path:
@@ -92,6 +92,11 @@ def test_the_command_line_wins_and_none_leaves_alone(tmp_path: Path) -> None:
     changed = override(config, timeout=9.0, seed=None, directory="out")
     assert (changed.search.timeout, changed.search.seed) == (9.0, 3)
     assert changed.output.directory == "out"
+
+
+def test_no_time_limit_can_be_asked_for() -> None:
+    assert settled(None, n_trials=3).search.timeout == 60.0
+    assert settled(None, n_trials=3, timeout=None).search.timeout is None
 
 
 def test_an_overriding_value_is_checked_too() -> None:

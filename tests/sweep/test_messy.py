@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from mlopt.errors import ConfigError, InputError, InputWarning
+from mlopt.errors import ConfigError, InputError, InputWarning, MissingColumnError
 from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.loading import Source, from_frame
@@ -113,7 +114,8 @@ def test_a_frame_of_dask_is_refused_by_its_name() -> None:
     dd = pytest.importorskip("dask.dataframe")
     found = prepared(table())
     model = found.families["linear"][0].fit(found.X, found.y)
-    with pytest.raises(InputError, match=r"frame of pandas, got dask\.DataFrame: give"):
+    told = r"frame of pandas, polars or Arrow, got dask\.DataFrame: give"
+    with pytest.raises(InputError, match=told):
         model.predict(dd.from_pandas(found.X, npartitions=2))
 
 
@@ -146,6 +148,17 @@ def test_the_notation_of_new_rows_is_that_of_training() -> None:
     roles = roles_of(pd.DataFrame({"a": [f"{n},5" for n in range(40)]}))
     read = read_columns(roles).fit(pd.DataFrame({"a": ["1,5"]}))
     assert read.transform(pd.DataFrame({"a": ["1,500"]}))["a"].tolist() == [1.5]
+
+
+def test_rows_of_a_column_in_notation_may_have_one_label() -> None:
+    frame = table(40).assign(price=lambda t: t["b"].map("${:,.2f}".format))
+    assert "`price`: '$" in said(pd.concat([frame, frame]))
+
+
+@pytest.mark.parametrize("names", [["a", "a", "c", "y"], [1, "1", "c", "y"]])
+def test_a_name_of_two_columns_is_refused(names: list[Any]) -> None:
+    with pytest.raises(InputError, match=r"names that differ as texts; '(a|1)' is there 2"):
+        from_frame(table().set_axis(names, axis=1), "y")
 
 
 def test_rows_without_a_target_are_said_by_number() -> None:
@@ -211,6 +224,13 @@ def test_a_rare_class_is_refused_with_the_way_out() -> None:
         prepared(rare())
 
 
+@pytest.mark.parametrize("share", [0.05, 0.95])
+def test_a_part_of_fewer_rows_than_classes_is_refused(share: float) -> None:
+    frame = table(60).assign(y=np.repeat(list("pqrstu"), 10))
+    with pytest.raises(InputError, match=r"`holdout` .* each of the 6 classes"):
+        prepared(frame, holdout=share)
+
+
 def test_rare_classes_can_be_dropped() -> None:
     found = prepared(rare(), rare_classes="drop")
     assert set(found.target.classes) == {"yes", "no"}
@@ -244,6 +264,23 @@ def test_classes_of_a_test_table_follow() -> None:
         config = override(Config(), target="y", rare_classes=choice)
         found = prepare(config, from_frame(frame, "y"), from_frame(test, "y"), ["linear"])
         assert len(found.y_test) == rows
+
+
+def test_a_test_table_without_a_column_is_refused_before_the_search() -> None:
+    frame, config = table(), override(Config(), target="y", drop=("c",))
+    for test in (frame.drop(columns="c"), frame.drop(columns="b")):
+        parts = from_frame(frame, "y"), from_frame(test, "y")
+        if "b" in test:
+            assert prepare(config, *parts, ["linear"]).messages
+            continue
+        with pytest.raises(MissingColumnError, match="'b' is missing"):
+            prepare(config, *parts, ["linear"])
+    wide, narrow = (
+        Source(name, csr_array(frame[columns].to_numpy()), frame["y"])
+        for name, columns in (("data", ["a", "b"]), ("late rows", ["a"]))
+    )
+    with pytest.raises(InputError, match=r"late rows must have the 2 columns .* has 1"):
+        prepare(override(Config(), target="y"), wide, narrow, ["linear"])
 
 
 def test_a_test_on_the_rows_that_were_searched_on_is_said() -> None:
@@ -307,3 +344,10 @@ def test_a_polars_frame_is_a_table() -> None:
     polars = pytest.importorskip("polars")
     source = from_frame(polars.from_pandas(table()), "y")
     assert list(source.X) == ["a", "b", "c"]
+
+
+def test_a_frame_of_dask_is_a_table() -> None:
+    frame = table()
+    source = from_frame(dd.from_pandas(frame, npartitions=3), "y")
+    pd.testing.assert_frame_equal(source.X, frame.drop(columns="y"))
+    pd.testing.assert_series_equal(source.y, frame["y"])

@@ -59,6 +59,13 @@ def test_every_default_family_survives_a_file(
         ("KNeighborsClassifier", {}),
         ("LinearSVC", {}),
         ("MLPClassifier", {"max_iter": 500, "tol": 0.01}),
+        ("MLPClassifier", {"max_iter": 500, "tol": 0.01, "solver": "sgd"}),
+        ("KNeighborsClassifier", {"p": 1}),
+        ("KNeighborsClassifier", {"p": 3, "algorithm": "ball_tree"}),
+        *(
+            ("KNeighborsClassifier", {"metric": metric, "algorithm": "ball_tree"})
+            for metric in ("canberra", "braycurtis", "chebyshev", "hamming")
+        ),
     ],
 )
 def test_estimators_of_the_registry_survive_a_file(

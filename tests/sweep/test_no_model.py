@@ -60,7 +60,7 @@ def test_the_command_line_tells_it_in_a_line(
 def test_what_a_sweep_found_before_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "result.json").write_text("{}")
+    (tmp_path / "result.json").write_text('{"study": "earlier"}')
     monkeypatch.setattr(BlackBoxCrew, "_next", lambda self, waits: None)
     with pytest.raises(InputError, match="No trial gave a score"):
         sweep(table(), "target", output=tmp_path, **SETTINGS)

@@ -11,14 +11,15 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from tests.plans import plan_of
 from tests.sweep.conftest import people
 
-from mlopt.plan import Plan
+from mlopt.errors import InputError
 from mlopt.report.history import TrialRow
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import load
-from mlopt.sweep.outputs import plain, summary, write_trials
+from mlopt.sweep.outputs import check_folder, plain, summary, write_trials
 from mlopt.sweep.run import sweep
 from mlopt.writing import write_files
 
@@ -104,7 +105,7 @@ def test_a_file_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
 
 
 def test_the_plan_is_written_as_text_and_as_json(swept: Any) -> None:
-    plan = Plan.from_dict(json.loads((swept.folder / "plan.json").read_text()))
+    plan = plan_of(json.loads((swept.folder / "plan.json").read_text()))
     assert plan == swept.result.plan
     assert (swept.folder / "plan.txt").read_text().strip() == plan.explain(
         verbose=True
@@ -124,3 +125,42 @@ def test_a_write_that_fails_leaves_the_old_files_and_no_others(tmp_path: Path) -
 def test_texts_that_a_spreadsheet_would_run_are_quoted() -> None:
     content = csv_of(pd.DataFrame({"prediction": ["=1+1", "fine", "-x"], "n": [-1, 2, 3]}))
     assert content.decode().splitlines() == ["prediction,n", "'=1+1,-1", "fine,2", "'-x,3"]
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "plan.txt", "result.json"])
+def test_files_of_others_are_not_replaced(
+    name: str, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text("7")
+    with pytest.raises(InputError, match=f"has `{name}`: name another folder"):
+        sweep(table, "buys", families=["linear"], n_trials=1, output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "7"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_trials_of_a_sweep_without_a_model_are_replaced(kind: str, tmp_path: Path) -> None:
+    config = override(Config(), trials=kind)
+    rows = [TrialRow(0, "linear", {"C": 1.0}, reason="why")]
+    write_trials(rows, config, tmp_path)
+    check_folder(tmp_path, [])
+
+
+def test_signs_alone_and_before_digits_are_written_as_they_are() -> None:
+    texts = ["+", "-", "=", "+49 (30) 1", "-1.5", "--"]
+    found = csv_of(pd.DataFrame({"prediction": texts})).decode().splitlines()
+    assert found == ["prediction", *texts]
+
+
+def test_all_else_is_written_of_a_model_that_no_file_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame
+) -> None:
+    def refuse(model: Any) -> bytes:
+        raise InputError("The model must consist of reviewed types only.")
+
+    monkeypatch.setattr("mlopt.sweep.outputs.dump_model", refuse)
+    with pytest.raises(InputError, match="reviewed types only"):
+        sweep(table, "buys", families=["linear"], n_trials=1, output=tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {"trials.parquet", "plan.txt", "report.html", "result.json"}
+    assert "model.skops" not in names

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt.sweep.roles import FEW_LEVELS, judge, roles_of
+from mlopt.sweep.roles import FEW_LEVELS, judge, read_dates, roles_of
 
 N = 400
 RANDOM = np.random.default_rng(0)
@@ -20,6 +20,8 @@ RANDOM = np.random.default_rng(0)
         (RANDOM.normal(size=N), "number"),
         (RANDOM.integers(0, 1000, N), "number"),
         (RANDOM.integers(0, 2, N), "number"),
+        (np.linspace(-30_000, 30_000, N).astype(np.int16), "number"),
+        (np.linspace(-2e9, 2e9, N).astype(np.int32), "number"),
         (RANDOM.integers(0, 2, N).astype(bool), "number"),
         (RANDOM.integers(1, 8, N), "code"),
         (RANDOM.choice(["a", "b", "c"], N), "category"),
@@ -49,6 +51,14 @@ def test_a_date_says_only_what_differs() -> None:
     days = pd.Series(pd.date_range("2020-03-01", periods=20).astype(str), name="day")
     roles = roles_of(pd.DataFrame({"day": days}))
     assert roles.parts["day"] == ("days", "day", "day_of_week")
+
+
+def test_texts_where_dates_were_trained_are_read_each_for_itself() -> None:
+    texts = ["2020-03-01T05:00:00", "2020-03-01T05:00:00.500000", "2020-03-02", "?", None]
+    together = read_dates(pd.Series(texts), "")
+    alone = [read_dates(pd.Series([text]), "").iloc[0] for text in texts]
+    assert together.isna().tolist() == [False, False, False, True, True]
+    assert together.dropna().tolist() == [*pd.Series(alone).dropna()]
 
 
 def test_every_column_has_one_role_and_every_dropped_one_a_reason() -> None:

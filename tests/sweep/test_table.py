@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +49,48 @@ def test_a_plan_is_of_the_trials_asked_for_and_not_of_the_limit() -> None:
         WINE, target="target", families=["linear"], n_trials=2, timeout="1h"
     )
     assert model.plan_.predicted < 60.0
+
+
+def test_settings_of_a_configuration_say_where_it_runs_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    @contextmanager
+    def connected(address: str) -> Iterator[None]:
+        asked.append(address)
+        yield
+
+    monkeypatch.setattr("mlopt.cluster.connect.connect", connected)
+    where = {"scheduler": "tcp://127.0.0.1:1", "directory": str(tmp_path / "out")}
+    mlopt.sweep(WINE, target="target", families=["linear"], n_trials=1, **where)
+    assert asked == ["tcp://127.0.0.1:1"]
+    assert (tmp_path / "out" / "model.skops").is_file()
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        mlopt.sweep(WINE, target="target", client="a client", **where)
+
+
+def test_columns_may_be_numbered() -> None:
+    frame = WINE.set_axis(range(WINE.shape[1]), axis=1)
+    model = mlopt.sweep(frame, target=13, families=["linear"], n_trials=1)
+    assert np.mean(model.predict(frame) == WINE["target"]) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_a_model_takes_tables_like_those_it_was_made_of(kind: str) -> None:
+    pytest.importorskip(kind)
+    frame = nw.from_native(WINE)
+    other = frame.to_arrow() if kind == "pyarrow" else frame.to_polars()
+    model = mlopt.sweep(other, target="target", families=["linear"], n_trials=1)
+    found = model.predict(other)
+    np.testing.assert_array_equal(found, model.predict(WINE))
+    again = clone(model).fit(other, WINE["target"])
+    np.testing.assert_array_equal(found, again.predict(other))
+
+
+def test_without_an_end_nothing_is_searched() -> None:
+    with pytest.raises(InputError, match=r"needs an end: give `n_trials`, `timeout`"):
+        mlopt.sweep(WINE, target="target", families=["linear"], timeout=None)
 
 
 def test_what_is_no_setting_is_refused() -> None:

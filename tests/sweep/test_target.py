@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,36 @@ RANDOM = np.random.default_rng(1)
         (RANDOM.integers(1, 8, N), "classification"),
         (RANDOM.integers(0, 2, N).astype(float), "classification"),
         (RANDOM.choice([0.5, 1.5], N), "regression"),  # scikit-learn's word for it, too
+        (pd.Categorical(RANDOM.integers(0, 99, N)), "classification"),
+        (RANDOM.integers(0, 500, N).astype(object), "regression"),
+        (RANDOM.integers(0, 2, N).astype(object), "classification"),
         (RANDOM.normal(size=N), "regression"),
         (RANDOM.integers(0, 500, N), "regression"),
         (np.round(RANDOM.normal(size=N), 1), "regression"),
+        ([Decimal(f"{n}.99") for n in RANDOM.integers(0, 9, N)], "regression"),
+        ([Decimal(n) for n in RANDOM.integers(0, 2, N).tolist()], "classification"),
     ],
 )
 def test_the_task_is_found_out(values: Any, task: str) -> None:
     assert target_of(pd.Series(values, name="y"))[0].task == task
+
+
+@pytest.mark.parametrize("kind", ["category", object])
+@pytest.mark.parametrize("values", [[3, 1, 2], [True, False], [2.0, 1.0], ["b", "a"]])
+def test_labels_are_what_they_were_as_objects_and_categories(
+    kind: Any, values: Any
+) -> None:
+    plain = pd.Series(values * 30)
+    expected = target_of(plain)[1]
+    found = target_of(plain.astype(kind))[1]
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
+
+
+def test_categories_may_be_fractions() -> None:
+    target, y = target_of(pd.Series([0.5, 1.5] * 30, dtype="category"))
+    assert target.classes.tolist() == ["0.5", "1.5"]
+    assert set(y) == {"0.5", "1.5"}
 
 
 def test_what_is_asked_for_wins() -> None:

@@ -120,6 +120,7 @@ def test_threads_workers_and_overheads_do_not_change_the_choice(
         machine,
         threads=threads,
         workers=workers,
+        memory=workers * machine.memory,  # each has as much
         bandwidth_all=1e13,
         task=0.5,
         round_trip=1.0,
@@ -140,6 +141,20 @@ def test_a_noisy_probe_does_not_change_the_choice(stats: Stats, a: float, b: flo
 def test_a_batch_has_no_more_models_than_there_are(stats: Stats, n_models: int) -> None:
     size, _ = choose_batch_size(stats, MACHINE, columns_per_model=5, n_models=n_models)
     assert 1 <= size <= n_models
+
+
+def test_a_batch_has_no_more_models_than_there_is_room_for() -> None:
+    wide = Stats(1000, 4000, density=0.01, sparse=True)
+    small = dataclasses.replace(MACHINE, memory=10**9)
+    given: dict[str, Any] = {"columns_per_model": 50, "n_models": 64, "at_once": 64}
+    assert choose_batch_size(wide, MACHINE, **given)[0] > 16
+    size, choice = choose_batch_size(wide, small, **given)
+    assert size == 16
+    reasons = {one.name: one.reason for one in choice.rejected}
+    assert "GiB for weights in training" in reasons["32 models"]
+    assert not reasons["8 models"]
+    least = dataclasses.replace(MACHINE, memory=10**6)
+    assert choose_batch_size(wide, least, **given)[0] == 1
 
 
 def test_tiny_data_shares_one_scan_to_pay_its_overhead_once() -> None:

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
@@ -134,6 +136,14 @@ def test_kernels_are_cut_by_rows_and_columns() -> None:
         grid(model, space).fit(X, y)
 
 
+@pytest.mark.parametrize("kernels", [["precomputed", "rbf"], ["rbf", "precomputed"]])
+def test_kernels_and_other_models_read_rows_of_their_own(kernels: list[str]) -> None:
+    kernel, space = X @ X.T, {"kernel": kernels}
+    ours = grid(SVC(), space).fit(kernel, y).cv_results_["mean_test_score"]
+    theirs = GridSearchCV(SVC(), space, cv=3).fit(kernel, y).cv_results_
+    np.testing.assert_array_equal(ours, theirs["mean_test_score"])
+
+
 def test_a_list_of_grids_is_searched_one_after_the_other() -> None:
     space = [{"kernel": ["linear"], "C": [0.1, 1]}, {"kernel": ["rbf"], "gamma": [0.1, 1]}]
     ours, theirs = grid(SVC(), space).fit(X, y), GridSearchCV(SVC(), space, cv=3).fit(X, y)
@@ -174,3 +184,61 @@ def test_metadata_goes_to_who_asks_for_it() -> None:
         ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )
     assert str(asked[0]) == str(asked[1])
+
+
+def test_the_final_fit_of_boosting_gives_steps_what_they_ask_for() -> None:
+    weights = np.where(np.arange(60) % 2, 1.0, 1e-3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = HistGradientBoostingRegressor(random_state=0)
+        last.set_fit_request(sample_weight=False)
+        scorer = get_scorer("r2").set_score_request(sample_weight=False)
+        steps = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), last)
+        space = {"histgradientboostingregressor__learning_rate": [0.1]}
+        given: dict[str, Any] = {"cv": 3, "scoring": scorer}
+        ours = grid(steps, space, **given).fit(X, X[:, 0], sample_weight=weights)
+        theirs = GridSearchCV(steps, space, **given).fit(X, X[:, 0], sample_weight=weights)
+    np.testing.assert_array_equal(
+        ours.best_estimator_[0].mean_, theirs.best_estimator_[0].mean_
+    )
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_families_get_what_they_all_ask_for() -> None:
+    weights = np.linspace(0.1, 2.0, 60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asks = Ridge().set_fit_request(sample_weight=True)
+        asks.set_score_request(sample_weight=False)
+        space = {"alpha": [0.1]}
+        ours = grid({"a": (asks, space)}, None).fit(X, y, sample_weight=weights)
+        theirs = GridSearchCV(asks, space, cv=3).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
+        other = Ridge().set_fit_request(sample_weight=False)
+        other.set_score_request(sample_weight=True)
+        with pytest.raises(InputError, match="All families must ask for the same"):
+            grid({"a": (asks, space), "b": (other, space)}, None).fit(
+                X, y, sample_weight=weights
+            )
+
+
+@pytest.mark.parametrize("drawn", [False, True], ids=["generator", "random_state"])
+def test_explain_takes_no_split_from_fit(*, drawn: bool) -> None:
+    def splits() -> Any:
+        generator = np.random.RandomState(3)
+        cv = KFold(3, shuffle=True, random_state=generator if drawn else 3)
+        return cv if drawn else cv.split(X)
+
+    ours = grid(LogisticRegression(), {"C": [0.1, 1.0]}, cv=splits())
+    ours.explain(X, y)
+    theirs = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=splits()).fit(X, y)
+    scores = ours.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, theirs.cv_results_["mean_test_score"], atol=0.02)
+
+
+def test_an_unknown_argument_of_predict_is_refused_in_scikit_learns_words() -> None:
+    said = []
+    for make in (grid, GridSearchCV):
+        found = make(LogisticRegression(), {"C": [1.0]}, cv=3).fit(X, y)
+        with pytest.raises(TypeError) as caught:
+            found.predict(X, check_input=False)
+        said.append(str(caught.value))
+    assert said[0] == said[1]

@@ -10,11 +10,12 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, f1_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeRegressor
 
 import mlopt
 
@@ -236,3 +237,29 @@ def test_what_failed_fits_leave_is_said_in_scikit_learns_words() -> None:
             search.fit(X, y)
         said.append([(w.category, str(w.message)[:40]) for w in found])
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("model", [Ridge(), DecisionTreeRegressor(random_state=0)])
+def test_rows_trained_on_are_scored_as_transform_gives_them(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 30, (120, 1)).astype(str).astype(object)
+    steps = Pipeline([("code", TargetEncoder(cv=KFold(3))), ("model", model)])
+    name = "alpha" if isinstance(model, Ridge) else "max_depth"
+    space = {f"model__{name}": [1, 3]}
+    given: dict[str, Any] = {"cv": 3, "return_train_score": True}
+    y = rng.normal(size=120)
+    ours = mlopt.ModelSearchCV(steps, space, sampler="grid", bandit=None, **given).fit(X, y)
+    theirs = GridSearchCV(steps, space, **given).fit(X, y)
+    for column in ("mean_test_score", "mean_train_score"):
+        np.testing.assert_allclose(ours.cv_results_[column], theirs.cv_results_[column])
+
+
+@pytest.mark.parametrize("refit", [False, lambda table: 0])
+def test_the_plan_says_by_which_metric_it_prunes_where_none_was_named(refit: Any) -> None:
+    scoring = ["f1", "accuracy"]
+    search = grid(LogisticRegression(), C, scoring=scoring, refit=refit)
+    said = "sampler and bandit go by the first, `f1`"
+    assert said not in str(search.explain(X, y))
+    search.set_params(bandit="action-elimination")
+    assert said in str(search.explain(X, y))
+    assert said not in str(search.set_params(refit="accuracy").explain(X, y))

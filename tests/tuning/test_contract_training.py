@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     StackingClassifier,
+    VotingRegressor,
 )
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import (
@@ -27,12 +28,18 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
+from sklearn.tree import ExtraTreeRegressor
 
 import mlopt
 from mlopt.tuning.bandits import ActionElimination
@@ -74,6 +81,24 @@ def test_weights_reach_what_hands_them_on() -> None:
     theirs = GridSearchCV(model, space, cv=CV).fit(X, y, sample_weight=weight)
     ours = grid(model, space).fit(X, y, sample_weight=weight)
     same_scores(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(tol=1e-8), RandomForestClassifier(5, random_state=0)]
+)
+@pytest.mark.parametrize("scorer", [None, lambda m, X, y, sample_weight: m.score(X, y)])
+def test_weights_reach_the_last_step_of_pipelines_within(model: Any, scorer: Any) -> None:
+    inner = Pipeline([("pca", PCA(3, svd_solver="full")), ("c", model)])
+    whole = Pipeline([("scale", StandardScaler()), ("m", inner)])
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    space = {"m__c__warm_start": [False]}
+    search = grid(whole, space, scoring=scorer, return_predictions=True, n_jobs=1)
+    search.fit(X, y, sample_weight=weight)
+    given = {"m__c__sample_weight": weight}
+    theirs = clone(whole).fit(X, y, **given)
+    np.testing.assert_allclose(search.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
+    expected = cross_val_predict(whole, X, y, cv=CV, params=given)
+    np.testing.assert_array_equal(search.oof_predictions_, expected)
 
 
 @pytest.mark.parametrize("bandit", BANDITS)
@@ -119,6 +144,9 @@ def test_linear_models_have_all_the_passes_they_ask_for(bandit: str | None) -> N
     assert (ours.cv_results_["passes"] <= 2000).all()
     short = grid(model, {"C": [1.0, 100.0]}, bandit=bandit, max_passes=4).fit(X * scales, y)
     assert (short.cv_results_["passes"] <= 4).all()
+    assert np.max(short.best_estimator_.n_iter_) <= 4
+    own = mlopt.LogisticRegression(max_iter=2000, tol=1e-8)
+    short = grid(own, {"C": [1.0, 100.0]}, bandit=bandit, max_passes=4).fit(X * scales, y)
     assert np.max(short.best_estimator_.n_iter_) <= 4
 
 
@@ -187,6 +215,26 @@ def test_the_plan_says_what_was_not_batched_and_the_run_agrees(case: str) -> Non
     np.testing.assert_array_equal(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
 
 
+@pytest.mark.parametrize(
+    ("model", "labels", "settings", "fit_params"),
+    [
+        (SGDClassifier(class_weight={0: 9, 1: 1, 2: 1}), THREE, {}, {}),
+        (SGDClassifier(class_weight="balanced"), THREE, {}, {}),
+        (SGDRegressor(), TWO, {}, {"sample_weight": np.arange(len(y)) % 2.0}),
+        (SGDRegressor(), TWO, {"cv": [(np.arange(80) // 2, np.arange(80, 120))]}, {}),
+    ],
+)  # fmt: skip
+def test_steps_of_a_stochastic_model_are_those_of_scikit_learn(
+    model: Any, labels: Any, settings: dict[str, Any], fit_params: dict[str, Any]
+) -> None:
+    ours = grid(model, {"alpha": [1.0]}, **{"random_state": 0} | settings)
+    ours.fit(X, labels, **fit_params)
+    seeded = clone(model).set_params(random_state=0)
+    theirs = GridSearchCV(seeded, {"alpha": [1.0]}, **{"cv": CV} | settings)
+    same_scores(ours, theirs.fit(X, labels, **fit_params))
+    np.testing.assert_array_equal(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
+
+
 @pytest.mark.parametrize("solver", ["svd", "lbfgs"])
 def test_a_solver_that_refuses_the_rows_is_asked(solver: str) -> None:
     rows = X if solver == "lbfgs" else sparse.csr_matrix(X)
@@ -230,6 +278,9 @@ def test_a_batched_winner_has_the_attributes_of_its_class(
         assert np.asarray(one).dtype == np.asarray(other).dtype
         if not isinstance(model, SGDRegressor | SGDClassifier):
             np.testing.assert_allclose(one, other, atol=2e-3)
+        else:
+            assert ours.t_ == ours.n_iter_ * len(rows) + 1  # where `partial_fit` goes on
+            assert type(ours.t_) is type(theirs.t_)
     assert type(ours.n_iter_) is type(theirs.n_iter_)
     assert getattr(ours, "solver_", None) == getattr(theirs, "solver_", None)
 
@@ -251,6 +302,18 @@ def test_a_winner_that_has_not_converged_is_fitted_by_its_own_solver() -> None:
     with pytest.warns(ConvergenceWarning):
         theirs = clone(model).fit(X, y)
     np.testing.assert_array_equal(ours.coef_, theirs.coef_)
+
+
+@pytest.mark.parametrize("steps", [(), (FunctionTransformer(),)])
+def test_a_winner_is_not_one_that_scikit_learn_stopped_far_above_the_minimum(
+    steps: Any,
+) -> None:
+    far = X + 1e9 * np.eye(6)[0]  # as a time in seconds: lbfgs ends in four iterations
+    model = make_pipeline(*steps, LogisticRegression(max_iter=10))
+    with pytest.warns(ConvergenceWarning, match="further from the minimum: .* is kept"):
+        found = grid(model, {"logisticregression__C": [1.0]}).fit(far, y)
+    assert found.score(far, y) > found.best_score_ - 0.05
+    assert clone(model).fit(far, y).score(far, y) < found.best_score_ - 0.2
 
 
 def test_targets_of_two_columns_are_not_batched() -> None:
@@ -371,3 +434,18 @@ def test_estimator_and_splitter_may_share_a_generator() -> None:
     same_scores(ours, theirs)
     assert ours.drawn_next == theirs.drawn_next
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
+
+
+def test_members_without_a_seed_differ_and_a_step_is_the_same_beside_others() -> None:
+    trees = [(f"tree{i}", ExtraTreeRegressor(max_features=1)) for i in range(5)]
+    space = {"trees__tree0__max_depth": [5, None]}
+    model = Pipeline([("reduce", PCA()), ("trees", VotingRegressor(trees))])
+    found = grid(model, space, cv=3).fit(X, y).best_estimator_
+    seeds = [tree.random_state for tree in found["trees"].estimators_]
+    assert len(set(seeds)) == 5
+    again = grid(model, {"trees__n_jobs": [1]}, cv=3).fit(X, y).best_estimator_
+    assert [tree.random_state for tree in again["trees"].estimators_] == seeds
+    other = Pipeline([("reduce", PCA()), ("trees", Ridge())])
+    beside = grid(other, {"trees__alpha": [1.0]}, cv=3).fit(X, y).best_estimator_
+    assert beside["reduce"].random_state == found["reduce"].random_state
+    assert grid(PCA(), {"n_components": [2]}, cv=3).fit(X).best_estimator_.random_state == 0

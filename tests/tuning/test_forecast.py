@@ -7,12 +7,13 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC
 
 import mlopt
 from mlopt.cluster import Threads
@@ -70,6 +71,28 @@ def test_penalties_of_least_squares_share_a_scan_and_what_is_solved() -> None:
     assert few.predicted is not None
     assert many.predicted is not None
     assert few.predicted < many.predicted < 3 * few.predicted
+
+
+def test_no_more_models_share_a_scan_than_train_between_two_proposals() -> None:
+    space = {"C": np.logspace(-3, 3, 128).tolist()}
+    found = choice_of(LogisticRegression(), space, n_trials=128, cv=2)
+    assert found.children[0].chosen == "16 models a scan"
+    assert all(one.name in ("1 model", "2 models", "4 models", "8 models")
+               for one in found.children[0].rejected)  # fmt: skip
+    halving = {"n_trials": 32, "bandit": "successive-halving", "cv": 2}
+    found = choice_of(LogisticRegression(), space, **halving)
+    assert found.children[0].chosen == "32 models a scan"  # a bracket begins whole
+
+
+def test_a_plan_says_where_the_models_of_a_scan_train_by_themselves() -> None:
+    rows, labels = load_wine(return_X_y=True)
+    search = mlopt.ModelSearchCV(
+        LinearSVC(), {"C": [0.01, 0.1, 1.0]}, sampler="grid", bandit=None, n_trials=None,
+        cv=3, refit=False,
+    )  # fmt: skip
+    found = search.fit(StandardScaler().fit_transform(rows), labels).plan_.choices[0]
+    assert found.chosen == "batched: each model of a scan by Newton's method"
+    assert found.ran == {"fit": 9, "score": 9, "newton": 9}
 
 
 @pytest.mark.parametrize("size", [1, 7])

@@ -14,6 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from tests.plans import plan_of
 
 import mlopt
 from mlopt.cluster import Threads
@@ -48,7 +49,7 @@ def test_the_shortest_search_is_foreseen(model: Any, folds: int) -> None:
     assert 0 < estimate.low < estimate.seconds < estimate.high
     assert plan.predicted == estimate.seconds
     assert f"foreseen: {estimate}" in plan.explain().splitlines()
-    assert Plan.from_dict(plan.to_dict()) == plan
+    assert plan_of(plan.to_dict()) == plan
 
 
 class Demanding(DecisionTreeClassifier):
@@ -134,7 +135,9 @@ def test_searches_are_remembered_by_family(monkeypatch: pytest.MonkeyPatch) -> N
     seen: list[Seen] = []
     monkeypatch.setattr(foresight, "remember", seen.extend)
     watched(6.0)[0].remember()
-    assert seen == [Seen("search, Tree", SECONDS, "sampled", 3.0)]
+    (one,) = seen
+    assert (one.method, one.what, one.kind) == ("search, Tree", SECONDS, "sampled")
+    assert one.ratio == pytest.approx(3.0, rel=0.01)
 
 
 def test_trials_that_others_kept_from_the_cores_are_not_remembered(

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from tests import forks
 
@@ -119,3 +121,31 @@ def test_all_columns_are_those_of_before(tmp_path: Path, scoring: Any) -> None:
         assert again.keys() == whole.keys()
         for column, values in whole.items():
             np.testing.assert_array_equal(again[column], values, err_msg=column)
+
+
+def test_trials_that_failed_on_one_split_fail_there_again(tmp_path: Path) -> None:
+    one = np.flatnonzero(Y[0] == Y)  # a split that trains on one class
+    rows = np.arange(len(Y))
+    search = mlopt.ModelSearchCV(
+        SVC(), {"C": [0.1, 1.0]}, sampler="grid", bandit=None, n_trials=None,
+        cv=[(one[:20], rows), (rows, rows)], error_score=0.0, storage=tmp_path / "a.db",
+    )  # fmt: skip
+    scores = []
+    for _ in range(2):
+        with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 4"):
+            scores.append(search.fit(X, Y).best_score_)
+    assert scores[0] == scores[1]
+
+
+def test_scores_that_were_not_stored_are_no_numbers(tmp_path: Path) -> None:
+    def found(n_trials: int, train: bool) -> dict[str, Any]:
+        return mlopt.ModelSearchCV(
+            DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3, 4]}, cv=3,
+            sampler="grid", bandit=None, n_trials=n_trials, storage=tmp_path / "a.db",
+            error_score=0.0, return_train_score=train,
+        ).fit(X, Y).cv_results_  # fmt: skip
+
+    found(2, train=False)
+    with pytest.warns(UserWarning, match="train scores are non-finite"):
+        scores = found(4, train=True)["mean_train_score"]
+    assert np.isnan(scores).tolist() == [True, True, False, False]

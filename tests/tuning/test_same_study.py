@@ -24,7 +24,7 @@ from tests import forks
 
 import mlopt
 from mlopt import events
-from mlopt.errors import StudyError
+from mlopt.errors import InputError, StudyError
 from mlopt.tuning.bandits import ActionElimination
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +138,13 @@ def test_other_settings_are_refused_by_name(
     run(tmp_path / "study.db", **before)
     with pytest.raises(StudyError, match=f"`{name}` differs from that of this study"):
         run(tmp_path / "study.db", **after)
+
+
+@pytest.mark.parametrize("wrong", [{"bandit": "hyperbnd"}, {"sampler": "gp"}])
+def test_a_setting_that_is_refused_stores_nothing(tmp_path: Path, wrong: Settings) -> None:
+    with pytest.raises(InputError):
+        run(tmp_path / "study.db", **wrong)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_another_step_of_equal_parameters_is_refused(tmp_path: Path) -> None:

@@ -63,18 +63,16 @@ def test_a_trial_survives_the_study() -> None:
     found = recorded(search.study.trials[0])
     assert found == Recorded(
         number=0,
-        family="",
         params=search.study.trials[0].params,
         state="PRUNED",
-        values={3: 0.5},
         rungs={3: {"accuracy": (0.4, 0.6)}},
         train={"accuracy": (0.9, 0.8)},
         score=0.5,
         reason="too slow",
         seconds=1.5,
-        attrs={"mood": [0.9]},
     )
     assert found.finished
+    assert search.study.trials[0].user_attrs["mood"] == [0.9]
     assert search.space.decode(found.params) == ("", dict(proposal.params))
 
 
@@ -119,11 +117,11 @@ def test_a_dead_process_leaves_trials_that_are_proposed_again() -> None:
 
 
 def test_trials_of_another_space_are_refused() -> None:
-    stranger = Recorded(number=0, family="", params={"alpha": 1})
+    stranger = Recorded(number=0, params={"alpha": 1})
     with pytest.raises(StudyError, match="Trial 0 of the study must have the parameters"):
         Proposer(Space.of({"C": [1, 2]}), recorded=[stranger])
     families = Space.of_families({"svm": (SVC(), {"C": [1]}), "ridge": (Ridge(), {})})
-    gone = Recorded(number=0, family="lasso", params={"family": "lasso"})
+    gone = Recorded(number=0, params={"family": "lasso"})
     with pytest.raises(StudyError, match="Use another `study_name`"):
         Proposer(families, recorded=[gone])
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
@@ -408,6 +408,9 @@ def test_a_threaded_final_fit_leaves_n_jobs_as_it_was(cancer: tuple[Array, Array
     search = grid(RandomForestClassifier(n_estimators=5), {"max_depth": [2, 4]}, cv=2)
 
     assert search.fit(X, y).best_estimator_.n_jobs is None
+    members = [("a", RandomForestClassifier(n_estimators=5))]
+    search = grid(VotingClassifier(members), {"voting": ["soft"]}, cv=2, n_jobs=2)
+    assert search.fit(X, y).best_estimator_.estimators_[0].n_jobs is None
 
 
 @pytest.mark.parametrize(

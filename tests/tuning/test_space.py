@@ -53,6 +53,7 @@ def lowest(name: str, distribution: BaseDistribution) -> Any:
         (IntDistribution(1, 9), IntDistribution(1, 9)),
         (stats.uniform(1, 2), FloatDistribution(1.0, 3.0)),
         (stats.loguniform(1e-3, 1e2), FloatDistribution(1e-3, 1e2, log=True)),
+        (stats.loguniform(1e-12, 1e-9), FloatDistribution(1e-12, 1e-9, log=True)),
         (stats.randint(1, 5), IntDistribution(1, 4)),
         (range(1, 10, 2), IntDistribution(1, 9, step=2)),
         (range(9, 0, -2), IntDistribution(1, 9, step=2)),
@@ -68,7 +69,14 @@ def test_what_users_write_becomes_an_optuna_distribution(given_: Any, seen: Any)
 
 @pytest.mark.parametrize(
     "frozen",
-    [stats.norm(3, 2), stats.expon(), stats.beta(2, 5), stats.gamma(2.0), stats.poisson(4)],
+    [
+        stats.norm(3, 2),
+        stats.expon(),
+        stats.beta(2, 5),
+        stats.gamma(2.0),
+        stats.poisson(4),
+        stats.beta(2, 5, scale=1e-9),
+    ],
 )
 def test_other_scipy_distributions_are_drawn_by_quantile(frozen: Any) -> None:
     drawn = parameter("p", frozen)

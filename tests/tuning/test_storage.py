@@ -46,7 +46,7 @@ with open_store(path, name, space.fingerprint()) as store:
         for proposal in search.ask(4):
             old = found.get(proposal.number)
             if old is not None and old.finished:
-                score = old.values[9]
+                score = old.rungs[9]["score"][0]
             else:
                 score, trained = proposal.params["C"], trained + 1
             for passes in (3, 9):

@@ -23,6 +23,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -34,7 +35,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
-from mlopt.cluster import Member, executor
+from mlopt.cluster import Member, Threads, executor
 from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
@@ -269,6 +270,21 @@ def test_steps_of_a_pipeline_of_ours_go_its_ways_before_any_model() -> None:
     assert scores[0] == pytest.approx(scores[1], abs=1e-9)
 
 
+def test_steps_of_a_pipeline_of_ours_get_their_fit_parameters() -> None:
+    weight = np.arange(N) % 2.0
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    X[weight == 0, 0] *= 1000.0
+    y = (X[:, 0] > 0).astype(int)
+    steps = [("scale", StandardScaler()), ("near", KNeighborsClassifier())]
+    scores = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        found = mlopt.ModelSearchCV(
+            kind(steps), {"near__n_neighbors": [5]}, sampler="grid", n_trials=1, cv=3
+        ).fit(X, y, scale__sample_weight=weight)
+        scores.append(found.best_score_)
+    assert scores[0] == scores[1]
+
+
 @pytest.mark.cluster
 def test_on_workers_splits_share_what_they_read_and_get_the_same(
     shared_workers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -370,3 +386,17 @@ def read(number: int, folder: str) -> pd.DataFrame:
 def gram(block: Block) -> np.ndarray:
     product: np.ndarray = block.X.T @ block.X
     return product
+
+
+def test_samples_of_candidates_do_not_pile_up() -> None:
+    X = np.random.default_rng(0).normal(size=(4000, 6))
+    data, held = Streamed(X, None, Threads(1)), []
+    for shift in range(8):
+        steps = make_pipeline(StandardScaler(), MinMaxScaler((shift, shift + 1))).steps
+        chain = data.chain(f"{shift}", steps)
+        held.append(len(data._samples.large.values))
+        assert data._samples.large.value(chain.sink).min() == pytest.approx(shift)
+    assert len(set(held[1:])) == 1
+    first, *_, last = (data.chain(f"{shift}", steps) for shift in range(8))
+    assert data.example(first).min() == pytest.approx(0.0)
+    assert data.example(last).shape[1] == 6

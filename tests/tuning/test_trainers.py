@@ -11,18 +11,27 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
 from mlopt.cluster import Threads
+from mlopt.tuning.crews import scan
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON
+from mlopt.tuning.crews.spaces import Space
 from mlopt.tuning.crews.trainer import Clock, Trainer
 from mlopt.tuning.crews.trials import TrainRequest, TrainResult, Trial
 from mlopt.tuning.inputs import problem_of
@@ -58,6 +67,16 @@ CASES = {
         "learning_rate", (0.05, 0.3), -1.0,
     ),
 }  # fmt: skip
+PATHS = {
+    "paths": (Case(Lasso(), "alpha", (0.03, 0.001), -1.0), LOCKSTEP),
+    "paths behind steps": (
+        Case(make_pipeline(StandardScaler(), Lasso()), "lasso__alpha", (0.03, 0.001), -1.0),
+        LOCKSTEP,
+    ),
+    "newton": (Case(LinearSVC(dual=False), "C", (0.01, 10.0), -1.0), NEWTON),
+    "dual": (Case(LINEAR, "C", (0.01, 10.0), -1.0), DUAL),
+}
+"""Scans that take models to their ends, the strongest penalty first, and their way."""
 EXACT = sorted(set(CASES) - {"epochs"})
 """Those that train what scikit-learn does: epochs have an order of rows of their own."""
 
@@ -183,3 +202,29 @@ def test_no_fit_begins_that_there_is_no_time_for(name: str, threads: Any) -> Non
     late = Clock(lambda trial, seconds: trial.number == 0)
     found = answers(trainers_of(case, threads), trials_of(case, case.values), FULL, late)
     assert sorted(found) == [0]
+
+
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Case:
+    case, way = PATHS[request.param]
+    monkeypatch.setattr(scan, "space_of", lambda *given: Space(way=way))
+    return case
+
+
+def test_a_path_ends_where_time_does_on_all_splits(path: Case, threads: Any) -> None:
+    """Trials that it came to on all of them are those of a search with time."""
+    trainers, trials = trainers_of(path, threads), trials_of(path, path.values)
+    short = Clock(lambda trial, seconds: trial.number == 0, lambda: 3600.0)
+    found = answers(trainers, trials, FULL, short)
+    whole = answers(trainers_of(path, threads), trials_of(path, path.values), FULL)
+    assert sorted(found) == [0]
+    assert sorted(whole) == [0, 1]
+    np.testing.assert_array_equal(scores(found[0]), scores(whole[0]))
+    assert 1 in answers(trainers, trials, FULL)
+
+
+def test_models_of_a_path_are_given_up(path: Case, threads: Any) -> None:
+    clock = Clock(waits=lambda: 1e-6)
+    assert not answers(
+        trainers_of(path, threads), trials_of(path, path.values), FULL, clock
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -117,6 +119,60 @@ def test_memory_alone_limits_the_rows_that_are_narrowed(
         here = Resources(threads=2, memory=memory)
         monkeypatch.setattr(spaces, "resources_of", lambda _, here=here: here)
         assert space_of(tasks, rows, problem).narrow == narrow
+
+
+def test_scans_hold_weights_of_no_more_models_than_there_is_room_for() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 5
+    X = rng.normal(size=(200, 3000)) + 0.1 * y[:, None]
+    grid = {"C": np.logspace(-2, 1, 16).tolist()}
+
+    def searched(X: Any, y: Array, bandit: str | None = None) -> ModelSearchCV:
+        search = ModelSearchCV(
+            LogisticRegression(max_iter=9), grid, sampler="grid", bandit=bandit,
+            n_trials=None, cv=3, refit=False,
+        )  # fmt: skip
+        return search.fit(X, y)
+
+    searched(X[:, :50], y)
+    with dask.config.set({"mlopt.resources.memory": "30MB"}):
+        tracemalloc.start()
+        found = searched(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        pruned = searched(X, y, "action-elimination")
+    assert peak < 30e6
+    (batch,) = found.plan_.choices[0].children
+    assert any("GiB for weights" in one.reason for one in batch.rejected)
+    scores = searched(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=0.02)
+    assert pruned.best_score_ >= scores.max() - 0.02
+
+
+@pytest.mark.parametrize("d", [20, 150, 600])
+def test_neither_threads_nor_rates_change_how_a_scan_descends(
+    d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, d)) * np.logspace(0, 1, d)
+    y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
+    forms = [linear_form(LinearSVC(C=C)) for C in np.logspace(-5, 2, 32)]
+    tasks = [task for task in forms if isinstance(task, LinearTask)]
+    splits = make_splits(3, X, y, n=len(y), classifier=True)
+    metrics = metrics_of("accuracy", LinearSVC(), True)
+    problem = Problem(X, y, splits, metrics, True, Threads(2))
+    rows, model = Rows.of(X, executor=Threads(2)), Model("squared_hinge", 1.0)
+    machines = [
+        Resources(), Resources(threads=64), Resources(threads=64, bandwidth_all=1e12),
+        Resources(gemm_f64=1e13), Resources(bandwidth=1e12, python=0.01),
+    ]  # fmt: skip
+    found = set()
+    for here in machines:
+        monkeypatch.setattr(spaces, "resources_of", lambda _, here=here: here)
+        patience = spaces.patience_with(rows)
+        space = space_of(tasks, rows, problem)
+        found.add((space, patience.of_pass(96), patience.of_newton(model)))
+    assert len(found) == 1
 
 
 def test_sparse_rows_with_little_in_common_are_searched_in_their_duals(

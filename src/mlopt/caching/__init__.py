@@ -6,7 +6,6 @@
     recurrences  how often each step runs and how long all takes, given what is kept
     strategies   which outputs to keep within a budget; `choose` takes the best
     searching    the same where only a run as a whole can be priced
-    lru          the same run simulated, with eviction
     memory       the kept outputs of a run
     disk         what is to outlive the process
 """
@@ -14,7 +13,6 @@
 from mlopt.caching.choosing import choose
 from mlopt.caching.disk import Disk
 from mlopt.caching.graph import Graph, Node
-from mlopt.caching.lru import Simulated, simulate
 from mlopt.caching.memory import Keeper, Statistics
 from mlopt.caching.recurrences import executions, requests, run_seconds, savings
 from mlopt.caching.searching import Found, Price, search
@@ -29,7 +27,6 @@ __all__ = [
     "Kept",
     "Node",
     "Price",
-    "Simulated",
     "Statistics",
     "Strategy",
     "choose",
@@ -39,5 +36,4 @@ __all__ = [
     "run_seconds",
     "savings",
     "search",
-    "simulate",
 ]

@@ -22,12 +22,14 @@ from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
+from mlopt.cluster.remote import bringing, futures_in
 from mlopt.cluster.resident import Resident
 from mlopt.cluster.threads import (
     Threads,
     computed,
     count_threads,
     executor,
+    persisted,
     threads_beside,
 )
 from mlopt.cluster.together import Member, Together, once
@@ -58,15 +60,18 @@ __all__ = [
     "added",
     "alone",
     "between_passes",
+    "bringing",
     "calls_of",
     "computed",
     "count_threads",
     "executor",
+    "futures_in",
     "inside_task",
     "local_cluster",
     "mesh",
     "once",
     "pack",
+    "persisted",
     "single_threaded",
     "tell",
     "threads_beside",

@@ -155,9 +155,13 @@ class Apart:
             while not line.poll(LOOK):
                 if given_up():
                     self._process.kill()
-            good, value = _unpacked(line.recv_bytes())
+            reply = line.recv_bytes()
         except (OSError, EOFError) as error:
             raise self._lost() from error
+        except BaseException:
+            self._process.kill()  # what it still answers is not for who calls next
+            raise
+        good, value = _unpacked(reply)
         if good:
             return value
         raise value

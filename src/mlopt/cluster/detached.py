@@ -125,7 +125,8 @@ def cancel(client: Any, key: str) -> None:
         if time.monotonic() > end:
             raise ClusterError(
                 f"`{key}` was cancelled, but a worker is still at it after "
-                f"{_PATIENCE:.0f} s, in compiled code: it ends with that."
+                f"{_PATIENCE:.0f} s, in compiled code: it ends with that. Cancel it again "
+                "then, to remove what it kept."
             )
         time.sleep(_LOOK)
     restart_stuck(client)

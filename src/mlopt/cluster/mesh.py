@@ -23,7 +23,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -42,7 +42,13 @@ from mlopt.cluster.wire import (
     kinds_of,
     pack,
 )
-from mlopt.errors import ClusterError, MemberLostError, StaleEpochError, TaskError
+from mlopt.errors import (
+    ClusterError,
+    MemberLostError,
+    MloptError,
+    StaleEpochError,
+    TaskError,
+)
 
 log = logging.getLogger("mlopt")
 
@@ -160,6 +166,7 @@ class Mesh(Peers):
         self._watchers: list[Notice] = []
         self._farewells: list[Farewell] = []
         self._leaving = frozenset[str]()
+        self._closed = False
 
     @abstractmethod
     def serve(self, make: Callable[..., Service], *args: Any) -> None:
@@ -242,6 +249,10 @@ class Mesh(Peers):
                 self._farewells.remove(farewell)
 
         return end
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClusterError("The mesh is closed: make another one.")
 
     def _say_farewell(self, member: str) -> None:
         for farewell in list(self._farewells):
@@ -388,7 +399,20 @@ class Local(ABC):
         Raises
         ------
         StaleEpochError, TaskError, ClusterError
+        MemberLostError
+            The member has ended meanwhile, which is why the service failed, if it did.
         """
+        try:
+            answer = self._answer(asked)
+        except MloptError:
+            if self._ended:
+                self.raise_lost()
+            raise
+        if self._ended:
+            self.raise_lost()
+        return answer
+
+    def _answer(self, asked: Message) -> Packed:
         _, operation, epoch, header, arrays = asked
         service = self.service(epoch)
         try:
@@ -398,6 +422,13 @@ class Local(ABC):
             raise TaskError(
                 f"{self.member} failed at `{operation}`: {type(error).__name__}: {error}"
             ) from error
+
+    def raise_lost(self) -> NoReturn:
+        """Say that the member has ended, to who asked it."""
+        raise MemberLostError(
+            f"{self.member} was lost before it answered; what it was asked may or may not "
+            "be done."
+        )
 
     def answer_here(self, asked: Message, into: Sequence[np.ndarray] | None) -> Answer:
         """`answer` for somebody in this process: both get copies, as from a line."""

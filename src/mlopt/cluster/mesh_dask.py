@@ -62,6 +62,7 @@ class MeshDask(Mesh):
     Parameters
     ----------
     client : distributed.Client
+        Whose workers these are; an attribute, too.
     largest : int
         Bytes that the arrays of a message may have together.
 
@@ -74,7 +75,7 @@ class MeshDask(Mesh):
     def __init__(self, client: Any, *, largest: int = LARGEST) -> None:
         super().__init__()
         self._executor = Cluster(client)
-        self._client, self._largest = client, largest
+        self.client, self._largest = client, largest
         self._name = f"mlopt-mesh-{uuid.uuid4().hex}"
         self._secret = secrets.token_bytes(32)
         secure = is_secure(client.scheduler.address)
@@ -86,10 +87,10 @@ class MeshDask(Mesh):
         self._joined: dict[str, _Joined] = {}
         self._residents: dict[str, dict[Resident, Any]] = {}
         self._made: Parcel | None = None
-        self._closed = False
         # The first is held while members are given services; the second may be taken
         # within, and is held for moments.
         self._serving, self._changing = threading.RLock(), threading.Lock()
+        self._went = threading.Condition(self._changing)  # who was present
         self._news: queue.SimpleQueue[tuple[str, list[str]] | None] = queue.SimpleQueue()
         self._keeper = threading.Thread(target=self._keep, name=self._name, daemon=True)
         try:
@@ -105,11 +106,6 @@ class MeshDask(Mesh):
     def members(self) -> tuple[str, ...]:
         with self._changing:
             return tuple(self._joined)
-
-    @property
-    def client(self) -> Any:
-        """The client whose workers these are."""
-        return self._client
 
     def serve(self, make: Callable[..., Service], *args: Any) -> None:
         with self._serving:
@@ -152,10 +148,10 @@ class MeshDask(Mesh):
         self._lines.close()  # before a member's last answer may come
         for one in joined.values():
             one.guard.end()  # for the member, that is the end
-        if self._client.status == "running":
+        if self.client.status == "running":
             with contextlib.suppress(OSError, TimeoutError, ValueError):
-                self._client.unsubscribe_topic(self._name)
-                self._client.unregister_scheduler_plugin(self._name)
+                self.client.unsubscribe_topic(self._name)
+                self.client.unregister_scheduler_plugin(self._name)
         if self._keeper.is_alive() and self._keeper is not threading.current_thread():
             self._keeper.join(_PATIENCE)
 
@@ -164,7 +160,7 @@ class MeshDask(Mesh):
             news = self._news.get(timeout=_PATIENCE)
         except queue.Empty:
             raise ClusterError(
-                f"The scheduler at {self._client.scheduler.address} did not say within "
+                f"The scheduler at {self.client.scheduler.address} did not say within "
                 f"{_PATIENCE:.0f} s which workers there are: look at its logs."
             ) from None
         assert news is not None
@@ -180,6 +176,7 @@ class MeshDask(Mesh):
         for member in members if what != _CAME else ():
             with self._changing:
                 self._present.discard(member)
+                self._went.notify_all()
                 joined = self._joined.get(member)
                 known = member in self._leaving
                 leaves = self._farewells and joined is not None and joined.lives
@@ -274,13 +271,20 @@ class MeshDask(Mesh):
     def _run_on(
         self, members: Iterable[str], function: Callable[..., Any], *args: Any
     ) -> Mapping[str, Any]:
-        """By members: what the function returned, or raised."""
+        """By members: what the function returned, or raised.
+
+        Those with whom the connection broke are lost as a rule: who asks whether they are
+        present does so once Dask has said it.
+        """
         workers = list(members)
         if not workers:
             return {}
-        found: Mapping[str, Any] = self._client.run(
+        found: Mapping[str, Any] = self.client.run(
             function, self._name, *args, workers=workers, on_error="return"
         )
+        broken = {member for member, error in found.items() if isinstance(error, OSError)}
+        with self._changing:
+            self._went.wait_for(lambda: not broken & self._present, _PATIENCE)
         return found
 
     def _relay(self) -> None:
@@ -328,10 +332,6 @@ class MeshDask(Mesh):
             return self._executor.result(handle)
         except TaskKilledError:  # it could run nowhere else
             return _raise_lost(member)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClusterError("The mesh is closed: make another one.")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mlopt.cluster.mesh import Local, Mesh, Service
 from mlopt.cluster.resident import Resident
 from mlopt.cluster.threads import Threads, count_threads, executor
 from mlopt.cluster.wire import LARGEST, Answer, Message
-from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.errors import InputError, MemberLostError
 
 
 class MeshHere(Mesh):
@@ -60,7 +60,6 @@ class MeshHere(Mesh):
         self._numbers = itertools.count(1)
         self._made: tuple[Callable[..., Service], tuple[Any, ...]] | None = None
         self._changing = threading.RLock()
-        self._closed = False
         for _ in range(members):
             self.add()
 
@@ -135,7 +134,7 @@ class MeshHere(Mesh):
         self, member: str, asked: Message, into: Sequence[np.ndarray] | None
     ) -> Answer:
         self._check_open()
-        return self.local(member).asked(asked, into)
+        return self.local(member).answer_here(asked, into)
 
     def close(self) -> None:
         with self._changing:
@@ -152,10 +151,6 @@ class MeshHere(Mesh):
             raise MemberLostError(
                 f"{member} is no member (any more); there are {list(self._here)}."
             ) from None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClusterError("The mesh is closed: make another one.")
 
 
 class _LocalHere(Local):
@@ -174,24 +169,7 @@ class _LocalHere(Local):
     def reach(
         self, member: str, asked: Message, into: Sequence[np.ndarray] | None
     ) -> Answer:
-        return self._mesh.local(member).asked(asked, into)
-
-    def asked(self, asked: Message, into: Sequence[np.ndarray] | None) -> Answer:
-        try:
-            answer = self.answer_here(asked, into)
-        except Exception:
-            if self._ended:
-                self.raise_lost()
-            raise
-        if self._ended:
-            self.raise_lost()
-        return answer
-
-    def raise_lost(self) -> NoReturn:
-        raise MemberLostError(
-            f"{self.member} was lost before it answered; what it was asked may or may not "
-            "be done."
-        )
+        return self._mesh.local(member).answer_here(asked, into)
 
 
 def mesh(where: Any = None, members: int = 1) -> Mesh:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import getsizeof
 from typing import Any
 
 import numpy as np
 
 from mlopt.options import plans_always
 from mlopt.resources.descriptor import Resources
+from mlopt.resources.sizes import memory_of
 
 _HERE = Resources()
 NEAR = _HERE.bandwidth * _HERE.round_trip
 """Bytes that one thread reads until a worker would have answered: a fit asks many times."""
-_VALUE = 8
-"""Bytes of a label, of a sparse value, and of where that stands."""
-_SOME = 256
-"""Rows, at even distances, that tell how long texts are: a fraction of a millisecond."""
 
 
 def are_near(data: Iterable[Any]) -> bool:
@@ -67,29 +63,11 @@ def _held_bytes(expression: Any) -> float | None:
 
 
 def _bytes(data: Any) -> float | None:
-    """About; None of what is not here, or not known.
-
-    Dask's own `sizeof` draws from the generators of the process, which are the user's.
-    """
+    """About; None of what is not here, or not known."""
     if hasattr(data, "__dask_graph__"):
         return None
-    if hasattr(data, "memory_usage"):
-        some = data.iloc[:: max(1, len(data) // _SOME)]
-        return _scaled(np.sum(some.memory_usage(deep=True)), some, data)
-    if isinstance(data, np.ndarray):
-        if data.dtype != object:
-            return float(data.nbytes)
-        some = data[:: max(1, len(data) // _SOME)] if data.ndim else data
-        return _scaled(sum(map(getsizeof, some.flat)), some, data)
-    if hasattr(data, "tocsr"):
-        return 2.0 * _VALUE * float(data.nnz)
     if isinstance(data, list | tuple):
-        texts = all(isinstance(one, str) for one in data)
-        flat = texts or not any(hasattr(one, "__len__") for one in data)
-        return float(sum(map(len, data)) if texts else _VALUE * len(data)) if flat else None
-    return None
-
-
-def _scaled(nbytes: float, some: Any, data: Any) -> float:
-    """Of all, where some rows take so many."""
-    return float(nbytes) * np.size(data) / max(1, np.size(some))
+        flat = all(isinstance(one, str) or not hasattr(one, "__len__") for one in data)
+        return float(memory_of(data)) if flat else None
+    known = isinstance(data, np.ndarray) or hasattr(data, "memory_usage")
+    return float(memory_of(data)) if known or hasattr(data, "tocsr") else None

@@ -27,6 +27,7 @@ from mlopt.cluster.limits import (
 from mlopt.cluster.near import are_near
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.processes import Processes
+from mlopt.cluster.remote import bringing, cluster_of
 from mlopt.errors import InputError
 from mlopt.parameters import check_client
 
@@ -141,7 +142,10 @@ class Threads(Executor):
     def load(self, delayed: Sequence[Any]) -> list[Handle]:
         import dask
 
-        values = dask.compute(*delayed, scheduler="threads", num_workers=self.threads)
+        if (there := cluster_of(delayed)) is not None:
+            values = there.results(there.load(delayed))
+        else:
+            values = dask.compute(*delayed, scheduler="threads", num_workers=self.threads)
         return [self.put(value) for value in values]
 
     def run_graph(
@@ -150,6 +154,7 @@ class Threads(Executor):
         import dask
         from dask.optimization import cull
 
+        graph = bringing(graph)
         tasks, _ = cull({key: settled(key, task) for key, task in graph.items()}, keys)
         if inside_task():
             values = dask.get(tasks, list(keys))
@@ -431,16 +436,37 @@ def computed(delayed: Iterable[Any]) -> Sequence[Any]:
     is what any other task there has set last.
     """
     import dask
+
+    delayed = [*delayed]
+    where = cluster_of(delayed) or _holder()
+    found: Sequence[Any] = (
+        where.results(where.load(delayed)) if where else dask.compute(*delayed)
+    )
+    return found
+
+
+def persisted(collections: Sequence[Any], client: Any = None) -> Sequence[Any]:
+    """Dask collections of one kind, held where Dask computes, or on the given client."""
+    import dask
+
+    if client is None and (where := cluster_of(collections) or _holder()):
+        client = where.client
+    found: Sequence[Any] = (
+        client.persist([*collections]) if client else dask.persist(*collections)
+    )
+    return found
+
+
+def _holder() -> Any:
+    """The cluster on which Dask computes for this thread, if there is one."""
     from dask.base import get_scheduler
 
     client = _driver.get() or getattr(get_scheduler(), "__self__", None)
-    if hasattr(client, "scheduler_info"):  # which would wait for workers for ever
-        from mlopt.cluster.workers import Cluster
+    if not hasattr(client, "scheduler_info"):  # which would wait for workers for ever
+        return None
+    from mlopt.cluster.workers import Cluster
 
-        where = Cluster(client)
-        return where.results(where.load([*delayed]))
-    found: Sequence[Any] = dask.compute(*delayed)
-    return found
+    return Cluster(client)
 
 
 def _on_worker() -> bool:
@@ -465,4 +491,6 @@ def _active(n_jobs: int | None, rows: Iterable[Any]) -> Executor:
         client = default_client()
     except ValueError:
         return Threads(n_jobs)
-    return Threads(n_jobs) if are_near(rows) else executor(client)
+    # Who awaits its answers does so elsewhere: what is called here waits for none.
+    near = client.asynchronous or are_near(rows)
+    return Threads(n_jobs) if near else executor(client)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from mlopt.cluster.detached import holds_futures
 from mlopt.detached.kinds import Call, Train
-from mlopt.detached.work import absolute, check_storage, has_its_data
+from mlopt.detached.work import absolute, check_storage, has_its_data, plain
 from mlopt.errors import InputError
 from mlopt.server.job import Job
 
@@ -85,10 +86,15 @@ def call_of(
         what=type(estimator).__name__,
         path=path,
         target=target,
-        seconds=parameters.get("timeout"),
-        trials=parameters.get("n_trials"),
+        seconds=_number(parameters.get("timeout")),
+        trials=_number(parameters.get("n_trials")),
     )
     return work, (estimator, X, y, dict(fit_params))
+
+
+def _number(limit: Any) -> Any:
+    """As a record has it; other estimators may call something else so."""
+    return plain(limit) if isinstance(limit, Real) else None
 
 
 def _check_function(function: Any) -> None:

@@ -14,7 +14,7 @@ from mlopt.cluster.connect import reached
 from mlopt.detached.job import Job, current, error_of, job_of, jobs, submit
 from mlopt.detached.kinds import Fit, Predict, Query, Sweep
 from mlopt.detached.records import LOST, OPEN
-from mlopt.detached.work import Work, absolute, named
+from mlopt.detached.work import Work, absolute
 from mlopt.errors import ConfigError
 from mlopt.plan.units import format_seconds
 from mlopt.query.parser import is_query
@@ -48,7 +48,7 @@ def work_of(
             raise ConfigError("Files need `--output DIR`: a folder for predictions.")
         return Predict(
             model=absolute(source),
-            paths=named(files),
+            paths=tuple(map(absolute, files)),
             output=place,
             memory=memory,
             proba=proba,

@@ -61,8 +61,8 @@ def drive(where: Any, path: str, key: str) -> None:
         ended = _ended(where, record, folder, tell)
     if ended is None:
         return
-    folder.change(lambda now: ended if _same(now, record) else None)
-    if ended.status == DONE:
+    ours = folder.change(lambda now: ended if _same(now, record) else None)
+    if ours is not None and ours.status == DONE:
         for what in (GIVEN, STATE):  # of which nobody needs to go on
             folder.kept().remove(what)
 

@@ -35,7 +35,14 @@ from mlopt.detached.records import (
     now,
     storage_of,
 )
-from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage, has_its_data
+from mlopt.detached.work import (
+    GIVEN,
+    RETURNED,
+    Work,
+    check_storage,
+    has_its_data,
+    lettered,
+)
 from mlopt.errors import ClusterError, InputError, MloptError
 from mlopt.writing import copied
 
@@ -86,7 +93,7 @@ class Job:
         if record.status not in OPEN:
             return record.status
         with reached(self.scheduler) as client:
-            return status_of(self.folder, record, set(detached.detached(client)))
+            return current(self.folder, client)
 
     def follow(self, stream: Any = None) -> str:
         """Tell what happens, as the local command does, until it ends; its last status.
@@ -150,12 +157,15 @@ class Job:
         ------
         InputError
             It has ended.
+        ClusterError
+            A worker is still at it, in compiled code: cancel it again later, for the rest.
         """
 
         def cancelled(record: Record) -> Record:
-            if record.status not in OPEN:
+            # Again, too: a worker may have been at it for longer than was waited for.
+            if record.status not in (*OPEN, CANCELLED):
                 raise InputError(f"{self.name} is {record.status}: it cannot be cancelled.")
-            return replace(record, status=CANCELLED, ended=now())
+            return replace(record, status=CANCELLED, ended=record.ended or now())
 
         with reached(self.scheduler) as client:
             record = self.folder.change(cancelled)
@@ -297,7 +307,7 @@ def submit(
         raise has_its_data(type(what).__name__)
     if isinstance(work, Sweep):
         check_storage(work.config.search.storage)
-    name = name or f"{work.title}-{uuid.uuid4().hex[:6]}"
+    name = name or f"{lettered(work.title) or 'job'}-{uuid.uuid4().hex[:6]}"
     key = _new_key(name)
     with reached(scheduler) as client:
         folder = make(
@@ -359,12 +369,7 @@ def current(folder: Folder, client: Any) -> str:
     record = folder.read()
     if record.status not in OPEN:
         return record.status
-    return status_of(folder, record, set(detached.detached(client)))
-
-
-def status_of(folder: Folder, record: Record, keys: set[str]) -> str:
-    """The status of a job whose record was open before its scheduler knew these keys."""
-    if record.key in keys:
+    if record.key in detached.detached(client):
         return record.status
     after = folder.read()  # it may have ended in between
     return LOST if after.status in OPEN and after.key == record.key else after.status

@@ -173,7 +173,7 @@ class Folder:
 
     def spent(self, attempt: int) -> float:
         """Seconds of the attempts before this one."""
-        return sum(_last(self.log(before)) for before in range(1, attempt))
+        return sum(_latest(self.log(before)) for before in range(1, attempt))
 
 
 def make(storage: Path, record: Record) -> Folder:
@@ -198,7 +198,11 @@ def make(storage: Path, record: Record) -> Folder:
         raise InputError(
             f"`{storage}` has a job {record.name!r} already: take another name."
         ) from None
-    folder.write(record)
+    try:
+        folder.write(record)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     return folder
 
 
@@ -233,10 +237,11 @@ def now() -> float:
     return time.time()
 
 
-def _last(log: Path) -> float:
-    """The time of the last event."""
+def _latest(log: Path) -> float:
+    """The time of the latest event: not all know theirs, and say 0."""
+    latest = 0.0
     with suppress(OSError):
-        for line in reversed(log.read_bytes().splitlines()):
+        for line in log.read_bytes().splitlines():
             with suppress(ValueError, KeyError, TypeError):  # cut off by a kill
-                return float(json.loads(line)["at"])
-    return 0.0
+                latest = max(latest, float(json.loads(line)["at"]))
+    return latest

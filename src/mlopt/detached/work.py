@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def title(self) -> str:
-        """What people call it, in letters that a name may have."""
+        """What people call it."""
         raise NotImplementedError
 
     @property
@@ -141,7 +140,7 @@ def plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else repr(value)
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
 def made(folder: Path) -> Path:
@@ -152,12 +151,13 @@ def made(folder: Path) -> Path:
 
 def stem(path: str) -> str:
     """The name of a file as a name of a job may begin."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem_of(path)).strip("-_") or "data"
+    return lettered(stem_of(path)) or "data"
 
 
-def named(paths: Sequence[str]) -> tuple[str, ...]:
-    """Paths as they are from anywhere on this machine."""
-    return tuple(absolute(path) for path in paths)
+def lettered(title: str) -> str:
+    """What is left of a title in letters that a name of a job may have, and so short that a
+    number of six still fits."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-_")[:93]
 
 
 def absolute(path: str) -> str:

@@ -78,7 +78,7 @@ class ALSTraining:
     def quality(self) -> float:
         """The negative root of the mean squared error at the ratings."""
         r = self.ratings
-        return -self.now.rmse(r.users, r.items, r.values)
+        return -self.now.rmse(r.users, r.items, r.values, self.confidence)
 
     def factors(self) -> Factors:
         """Users' and items' by their numbers."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import (
     Interval,
-    InvalidParameterError,
     Options,
     StrOptions,
 )
@@ -18,6 +17,7 @@ from sklearn.utils._param_validation import (
 from mlopt.errors import InputError, InputWarning
 from mlopt.factors.model import SPREAD
 from mlopt.factors.ratings import POLICIES, Ratings, entries_of
+from mlopt.parameters import check_parameters
 
 Array = NDArray[Any]
 
@@ -47,12 +47,9 @@ _DIGITS = 1000
 """Of deviations, that the rounding of ratings leaves: three digits."""
 
 
-def check_parameters(model: Any) -> None:
+def check_settings(model: Any) -> None:
     """Refuse parameters that are out of range, or that exclude each other."""
-    try:
-        model._validate_params()
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from None
+    check_parameters(model)
     if model.implicit and model.solver == "sgd":
         raise InputError(
             '`solver` must be "als" or "auto" for counts, whose sum is over all pairs; '
@@ -64,7 +61,8 @@ def check_parameters(model: Any) -> None:
             'other: use `layout` "threads".'
         )
     for name in ("nonnegative", "biases"):
-        if model.implicit and getattr(model, name) is True:
+        value = getattr(model, name)
+        if model.implicit and value and not isinstance(value, str):  # or of numpy
             raise InputError(
                 f"`{name}` must be False where `implicit` is True: a model of counts "
                 "has factors of either sign and nothing else."
@@ -119,7 +117,7 @@ def warn_of_others(model: Any, X: Any) -> None:
     users, items, _ = entries_of(X)
     starts, seen = model._seen
     known = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * X.shape[1] + seen
-    both = int(np.isin(users * X.shape[1] + items, known).sum())
+    both = int(np.isin(users.astype(np.int64) * X.shape[1] + items, known).sum())
     if 0 < both < min(len(users), len(known)):
         warnings.warn(
             f"{both} of {len(users)} ratings to score are of pairs that `fit` has seen, "
@@ -154,7 +152,7 @@ def _check_warm(model: Any, ratings: Ratings) -> None:
             f"`max_iter` must be at least {model.n_iter_} with `warm_start`: it counts "
             f"the passes of earlier fits too; got {model.max_iter}."
         )
-    if model.max_iter == model.n_iter_ and not _knows(model, ratings):
+    if model.max_iter == model.n_iter_ and not knows(model, ratings):
         raise InputError(
             f"`max_iter` must be above {model.n_iter_} with `warm_start` and other "
             "ratings: it counts the passes of earlier fits too, so none is left to learn "
@@ -162,7 +160,7 @@ def _check_warm(model: Any, ratings: Ratings) -> None:
         )
 
 
-def _knows(model: Any, ratings: Ratings) -> bool:
+def knows(model: Any, ratings: Ratings) -> bool:
     """Whether the last fit had the same ratings."""
     pairs = (
         (model._seen[0], ratings.starts),

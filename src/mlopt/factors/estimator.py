@@ -18,9 +18,10 @@ from mlopt.errors import InputError
 from mlopt.factors.als import solution
 from mlopt.factors.checks import (
     CONSTRAINTS,
-    check_parameters,
     check_ratings,
+    check_settings,
     check_signs,
+    knows,
     refuse_unknown,
     warn_of_others,
     warn_of_small,
@@ -40,7 +41,7 @@ from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
 from mlopt.parameters import seed_of
 from mlopt.rows.frames import frame_names, is_frame
-from mlopt.rows.source import collected
+from mlopt.rows.source import collected, collected_together
 from mlopt.server.layouts.places import Places
 
 Array = NDArray[Any]
@@ -101,7 +102,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     validation_fraction : float, default=0.1
         Share of the ratings held out for that.
     tol : float, default=1e-4
-        An improvement, in the unit of the ratings.
+        An improvement of the error on held-out ratings.
     warm_start : bool, default=False
         Go on from the last fit: users and items that it knew keep their factors. For other
         ratings there must be a pass left.
@@ -123,7 +124,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     n_iter_ : int
         Passes that are behind the factors.
     validation_errors_ : tuple of float
-        Root mean squared errors on held-out ratings, one a pass; empty without.
+        Root mean squared errors on held-out ratings, one a pass; empty without. For counts
+        of whether there is one, 0 or 1, each weighed as in training.
     plan_ : Plan
         The layout that was chosen, and rejected ones, with predicted and measured seconds
         of training.
@@ -221,8 +223,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             negative where it may not be; a pair comes twice; there are more components than
             users or items; or factors grow without bounds.
         """
-        check_parameters(self)
-        X = collected(X)
+        check_settings(self)
+        X, y = collected_together(X, y)
         ratings = ratings_of(X, y, self.duplicates)
         check_ratings(self, ratings)
         if not self.implicit:
@@ -230,14 +232,16 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         before = self if self.warm_start and hasattr(self, "user_factors_") else None
         seed = self._seed if before else seed_of(self.random_state)
         settings = self._settings(seed)
-        start, passes = begin(ratings, settings), 0
+        start, passes, judged = begin(ratings, settings), 0, False
         if before:
             start = carried_over(
                 self._model(), Ids(self.users_), Ids(self.items_), ratings, start
             )
             passes = self.n_iter_
+            # Of other ratings, it has seen some that are held out now.
+            judged = bool(self.validation_errors_) and knows(self, ratings)
         with Places(self.layout, self.n_jobs) as places:
-            fitted = train(ratings, start, passes, settings, places)
+            fitted = train(ratings, start, passes, settings, places, judged)
             self.plan_ = places.plan(self)
         self._keep(ratings, fitted, seed)
         self.n_features_in_ = ratings.shape[1] if sp.issparse(X) else len(pairs_of(X))

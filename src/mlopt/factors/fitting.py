@@ -74,14 +74,22 @@ def carried_over(
 
 
 def train(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
+    ratings: Ratings,
+    start: Factors,
+    passes: int,
+    settings: Settings,
+    places: Places,
+    judged: bool,
 ) -> Fitted:
-    """Train from ``start``, which has ``passes`` behind it, to the end."""
+    """Train from ``start``, which has ``passes`` behind it, to the end.
+
+    ``judged`` says that they were those with the least error on what is held out.
+    """
     if settings.patience is None:
         training = training_of(ratings, start, passes, settings, places)
         training.advance(settings.max_iter - passes)
         return Fitted(training.factors(), training.passes)
-    return _with_patience(ratings, start, passes, settings, places)
+    return _with_patience(ratings, start, passes, settings, places, judged)
 
 
 def training_of(
@@ -105,7 +113,12 @@ def training_of(
 
 
 def _with_patience(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
+    ratings: Ratings,
+    start: Factors,
+    passes: int,
+    settings: Settings,
+    places: Places,
+    judged: bool,
 ) -> Fitted:
     """Keep the pass with the least error on ratings that are held out."""
     assert settings.patience is not None
@@ -118,18 +131,18 @@ def _with_patience(
             "to hold out and some to train on: give more ratings, or no "
             "`n_iter_no_change`."
         )
-    judged = ratings.some(held)
-    triple = judged.users, judged.items, judged.values
+    left_out = ratings.some(held)
+    pairs = left_out.users, left_out.items, left_out.values, settings.confidence
     kept = ratings.some(~held)
     if settings.rule.biased:
         start = _without_others(kept, start)
     training = training_of(kept, start, passes, settings, places)
     best, errors, waited = Fitted(start, passes), list[float](), 0
-    least = np.inf
+    least = start.rmse(*pairs) if judged else np.inf
     while training.passes < settings.max_iter and waited < settings.patience:
         training.advance(1)
         model = training.factors()
-        errors.append(model.rmse(*triple))
+        errors.append(model.rmse(*pairs))
         waited = 0 if errors[-1] < least - settings.tol else waited + 1
         if errors[-1] < least:
             least, best = errors[-1], Fitted(model, training.passes)

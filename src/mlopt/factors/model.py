@@ -58,10 +58,18 @@ class Factors:
             )
         return out
 
-    def rmse(self, users: Array, items: Array, values: Array) -> float:
-        """The root of the mean squared error at pairs."""
-        errors = self.predict(users, items).astype(np.float64) - values
-        return float(np.sqrt(np.mean(errors**2)))
+    def rmse(
+        self, users: Array, items: Array, values: Array, confidence: float | None = None
+    ) -> float:
+        """The root of the mean squared error at pairs.
+
+        Where values are counts, which have a ``confidence``: of whether there is one, each
+        weighed as in the objective.
+        """
+        weights = None if confidence is None else 1 + confidence * values
+        wanted = values if confidence is None else values > 0
+        errors = self.predict(users, items).astype(np.float64) - wanted
+        return float(np.sqrt(np.average(errors**2, weights=weights)))
 
 
 def padded(A: Array, columns: int = 0) -> NDArray[np.float32]:

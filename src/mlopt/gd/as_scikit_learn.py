@@ -15,7 +15,7 @@ from mlopt.errors import InputError
 from mlopt.gd.estimator_base import numbers
 from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, is_dask
 
 WAY = "scikit-learn"
 
@@ -60,7 +60,7 @@ def fit_as_scikit_learn(
     known = vars(estimator)
     vars(peer).update({name: known[name] for name in known if name not in own})
     vars(peer).pop("plan_", None)
-    others = tuple(collected(other) for other in others)
+    others = tuple(collected_together(*others))
     if others and is_regressor(estimator):
         others = (numbers(others[0]), *others[1:])
     peer.fit(X, *others)

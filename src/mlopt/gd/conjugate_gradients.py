@@ -233,9 +233,10 @@ _STATE = (
 
 
 def _matters(alphas: Array, sums: ColumnSums) -> NDArray[np.bool_]:
-    """Which penalties are any: one below rounding is none."""
-    least = np.finfo(np.float64).eps * sums.squares.max(initial=0.0)
-    return np.asarray(alphas > least)
+    """Which penalties are any: one below the rounding of a usual column is none."""
+    squares = sums.squares[sums.squares > 0.0]
+    usual = np.median(squares) if len(squares) else 0.0
+    return np.asarray(alphas > np.finfo(np.float64).eps * usual)
 
 
 def _evens(alphas: Array, sums: ColumnSums, n: int) -> NDArray[np.bool_]:

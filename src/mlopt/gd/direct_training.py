@@ -37,8 +37,15 @@ from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.pricing import Shape, shape_of
-from mlopt.gd.ridge_path import Sets, path_cost, sets_of, solve_path
-from mlopt.gd.row_products import gram_cost
+from mlopt.gd.ridge_path import (
+    Sets,
+    of_one_set,
+    path_cost,
+    sets_at_once,
+    sets_of,
+    solve_path,
+)
+from mlopt.gd.row_products import bordered, gram_cost
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import HALF, LOST
 from mlopt.gd.spectrum import Spectrum
@@ -93,8 +100,7 @@ class DirectLeastSquares(SolvedAtOnce):
             if found is None:
                 solver = self._cheapest(sets)
             if solver == CHOLESKY.name:
-                found = found or self._learn(target, intercept).moments
-                left = self._solve_paths(sets, found)
+                left = self._by_gram_matrices(sets, target, intercept, found)
             for rowset in left:
                 self._solve(sets[rowset], rowset, target, intercept, solver)
 
@@ -106,8 +112,28 @@ class DirectLeastSquares(SolvedAtOnce):
         ways = direct_ways(shape, len(sets), most, penalties, length, self._tol, here)
         return cheapest_of(ways, here)
 
+    def _by_gram_matrices(
+        self,
+        sets: Mapping[int, Sequence[int]],
+        target: int,
+        intercept: bool,
+        found: Sequence[Moments] | None,
+    ) -> list[int]:
+        """From those ``found``, or as many at a time as there is room for; what is left."""
+        here, columns = resources_of(self.rows.executor), bordered(shape_of(self.rows, 1))
+        most = sets_at_once(columns, len(sets), here)
+        if found is not None or most == len(sets):
+            found = found or self._learn(target, intercept).moments
+            return self._solve_paths(sets, {rowset: found[rowset] for rowset in sets})
+        left, each = [], list(sets)
+        for start in range(0, len(each), most):
+            some = each[start : start + most]
+            own = {s: of_one_set(self.rows, target, intercept, s) for s in some}
+            left += self._solve_paths({s: sets[s] for s in some}, own)
+        return left
+
     def _solve_paths(
-        self, sets: Mapping[int, Sequence[int]], found: Sequence[Moments]
+        self, sets: Mapping[int, Sequence[int]], found: Mapping[int, Moments]
     ) -> list[int]:
         """Solve from Gram matrices; gives sets for which these have too few digits."""
         paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
@@ -263,7 +289,9 @@ def direct_ways(
         cost = sets * price(float(passes))
         if method is CHOLESKY:
             path = sets * path_cost(rows.d, models)
-            cost = gram_cost(replace(rows, columns=1), here) + path
+            one = replace(rows, columns=1)
+            reads = 1 if sets_at_once(bordered(one), sets, here) == sets else sets
+            cost = reads * gram_cost(one, here) + path
         elif method is DUAL_CHOLESKY:
             cost = cost + sets * path_cost(rows.n, models)
         elif method is MIXED_CHOLESKY:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
 
 from mlopt.gd.columns import Model
-from mlopt.gd.newton_training import AlongPenalties, Path
+from mlopt.gd.newton_training import AlongPenalties, End, Path
 from mlopt.gd.plans.dual_logistic import DualLogistic
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.rows import Rows
-
-Array = NDArray[Any]
+from mlopt.training import run
 
 
 class DualTraining(AlongPenalties):
@@ -26,13 +22,11 @@ class DualTraining(AlongPenalties):
         whole = rows.in_one_block(must=True)
         super().__init__(whole, models, gtol=gtol, max_iter=max_iter)
 
-    def _along(self, path: Path) -> list[tuple[Array, Array, bool]]:
+    def _along(self, path: Path) -> Iterator[End]:
         first, *others = path.models
         problem = Problem(Task.of(first), path.rows, (first,))
         one = DualLogistic(problem, GradientNorm(self._gtol), self.max_passes)
-        ends: list[tuple[Array, Array, bool]] = []
         for model in (first, *others):
             one = one if model is first else one.weaker(model)
-            one.advance(self.max_passes)
-            ends.append((*one.coefficients(), one.converged))
-        return ends
+            late = run(one, self.limits) == "seconds"
+            yield End(*one.coefficients(), one.passes, one.converged, late)

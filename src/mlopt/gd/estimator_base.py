@@ -34,7 +34,7 @@ from mlopt.rows import Rows
 from mlopt.rows.arriving import came
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.frames import frame_dtype, frame_names, part_matrix
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, held, is_dask, split_with
 
 FLOATS = (np.float64, np.float32)
 SMALL = count("small.values")
@@ -99,7 +99,13 @@ def read(
     ValueError
         When X or y is malformed, not finite, or their lengths differ.
     """
-    y, sample_weight = collected(y), collected(sample_weight)
+    rows: Any = None
+    if is_dask(X):
+        check_unmasked(X, "X")
+        see_columns(estimator, X)
+        source, (y, sample_weight) = split_with(X, (y, sample_weight), executor)
+        rows = Rows.on_shelves(source, executor)
+    y, sample_weight = collected_together(y, sample_weight)
     for name, given in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         check_unmasked(given, name)
     y = numbers(y) if numeric else y
@@ -109,9 +115,7 @@ def read(
         if X.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
         y = _check_y(estimator, y, rows.n, numeric)
-    elif is_dask(X):
-        see_columns(estimator, X)
-        rows = Rows.of(X, executor=executor)
+    elif rows is not None:
         y = _check_y(estimator, y, rows.n, numeric)
     else:
         # `Rows` looks for NaN and infinity, on all threads: once is enough.
@@ -213,12 +217,12 @@ def apply(estimator: Any, X: Any, function: Callable[[Any], NDArray[Any]]) -> An
     ValueError
         As scikit-learn does in memory; for values of a Dask collection once they are read.
     """
+    check_unmasked(X, "X")
     if is_dask(X):
         _check_matrix(X)
         few = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
         validate_data(estimator, few, reset=False, skip_check_array=True)
         return apply_lazily(estimator, X, function)
-    check_unmasked(X, "X")
     return function(
         validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
     )
@@ -304,6 +308,7 @@ def apply_lazily(estimator: Any, X: Any, function: Callable[[Any], NDArray[Any]]
 
 def _of_block(X: Any, function: Callable[[Any], NDArray[Any]], name: str) -> NDArray[Any]:
     settings = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": 0}
+    check_unmasked(X, "X")
     return function(check_array(X, estimator=name, input_name="X", **settings))
 
 
@@ -324,6 +329,8 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     y : array-like or dask collection of shape (n,) or (n, T)
     sample_weight : array-like or dask collection of shape (n,), optional
     """
-    found, y, sample_weight = map(collected, (self.predict(X), y, sample_weight))
+    given = held({"X": X, "y": y, "weight": sample_weight})
+    answers = self.predict(given["X"])
+    found, y, sample_weight = collected_together(answers, given["y"], given["weight"])
     metric = r2_score if is_regressor(self) else accuracy_score
     return float(metric(y, found, sample_weight=sample_weight))

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.curvature import MAX_GROUPS, weight_sums
 from mlopt.gd.joint_hessian import Factor, solve_each
@@ -80,8 +81,15 @@ def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInv
 
 def of_float32(rows: Rows, sums: ColumnSums, alphas: Array) -> GramInverse:
     """From the Gram matrix of all rows in float32; as `of_sample`."""
+    within_float32(sums)
     gram = _centred_gram(rows, sums.mean, np.float32)
     return factorise(gram, merged(alphas, MAX_GROUPS))
+
+
+def within_float32(sums: ColumnSums) -> None:
+    """Refuse rows of which products with each other may overflow float32."""
+    if sums.squares.sum() > np.finfo(np.float32).max:
+        raise InputError("The Gram matrix of X overflows float32: scale the columns of X.")
 
 
 def _centred_gram(rows: Rows, mean: Array, dtype: Any) -> NDArray[Any]:

@@ -35,6 +35,7 @@ from mlopt.rows import Block, Rows
 Array = NDArray[np.float64]
 Inverse = Callable[[NDArray[Any]], NDArray[Any]]
 """An inverse Hessian, as a function of a gradient (d + 1, K)."""
+_INFINITE = "The Gram matrix of X is not finite: scale the columns of X."
 
 
 def joint_hessian(
@@ -181,6 +182,8 @@ class Factor:
         """
         diagonal = matrix.diagonal().astype(np.float64) + added
         scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        if not np.isfinite(diagonal).all():
+            raise InputError(_INFINITE)
         inverse = (1.0 / scale).astype(matrix.dtype)
         cholesky = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
         lift = (roundings or 4 * len(matrix)) * float(np.finfo(matrix.dtype).eps)
@@ -192,10 +195,11 @@ class Factor:
             np.einsum("ii->i", scaled)[:] = 1.0 + lift
             # The transpose of a symmetric matrix is itself, in the order of LAPACK.
             lower, failed = cholesky(scaled.T, lower=1, overwrite_a=1, clean=0)
-            if not failed:
+            # LAPACK takes NaN for a pivot, which then is in all that follow.
+            if not failed and np.isfinite(lower[-1, -1]):
                 return Factor(lower, scale)
             lift *= 10.0
-        raise InputError("The Gram matrix of X is not finite: scale the columns of X.")
+        raise InputError(_INFINITE)
 
     def solve(self, right: NDArray[Any]) -> Array:
         """The inverse of the matrix times ``right`` (m, k), in float64."""

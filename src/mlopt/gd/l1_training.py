@@ -11,17 +11,18 @@ into few first (`mlopt.gd.plans.condensed`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster import between_passes
+from mlopt.cluster import Threads, between_passes
 from mlopt.costs import Cost
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
+from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
@@ -30,12 +31,13 @@ from mlopt.gd.plans.primal_coordinate import epochs_cost
 from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.pricing import Shape, shape_of
 from mlopt.gd.ridge_path import sets_of
-from mlopt.gd.row_products import gram_cost
+from mlopt.gd.row_products import beyond, gram_cost
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
 from mlopt.locking import cached_property
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
+from mlopt.training import Limits
 
 Array = NDArray[np.float64]
 
@@ -51,6 +53,8 @@ class Path:
     stop : Minimum
     steps : int
         Of each model, at most: see `WorkingSet`.
+    limits : Limits
+        Of the seconds of all.
     found : tuple of Found
         Of the models that are done.
     start : (W, b), optional
@@ -61,6 +65,7 @@ class Path:
     models: tuple[Model, ...]
     stop: Minimum
     steps: int
+    limits: Limits
     found: tuple[Found, ...] = ()
     start: tuple[Array, Array] | None = None
 
@@ -74,6 +79,7 @@ class Found:
     gap: float
     steps: int
     converged: bool
+    late: bool
 
 
 class L1Training(SolvedAtOnce):
@@ -116,8 +122,6 @@ class L1Training(SolvedAtOnce):
     @property
     def gap(self) -> float:
         """The largest duality gap of a model, relative to its objective."""
-        if not self._solved.all():
-            return np.inf
         least = float(np.finfo(np.float64).tiny)
         return float((self._gaps / np.maximum(self.objective(), least)).max())
 
@@ -141,15 +145,34 @@ class L1Training(SolvedAtOnce):
     def _solve_all(self) -> None:
         paths = self._paths()
         with between_passes():
+            if isinstance(self.rows.executor, Threads):
+                chains = [self._chain(path) for path in paths]
+                for _, number, found in self._ends(paths, chains, even=self._may_share()):
+                    self._arrive(number, found)
+                return
             short = [path for path in paths if self._condenses(path)]
             done: list[Path] = []
             if long := [path for path in paths if path not in short]:
-                done += self._whole.fold(_along, long)
+                done += self._whole.fold(_on_block, long)
             if short:
                 ready = [(path, self._few(path)) for path in short]
-                done += self.rows.executor.map(_along_columns, ready)
+                done += self.rows.executor.map(_on_columns, ready)
         for path in done:
-            self._arrive(path)
+            for number, found in zip(path.numbers, path.found, strict=True):
+                self._arrive(number, found)
+
+    def _chain(self, path: Path) -> Iterator[Found]:
+        """The models of a path of rows in this process, as they are asked for."""
+        if self._condenses(path):
+            return _along(path, self._few(path))
+        return _along(path, self._whole.first(_itself))
+
+    def _may_share(self) -> bool:
+        """Whether paths are limited, and there is room for a copy of the rows for each."""
+        if self.limits.seconds is None:
+            return False
+        held, here = self._sums.weights.size * self.rows.nbytes, self.rows.executor
+        return beyond(held, resources_of(here), "rows of all sets") is None
 
     @cached_property
     def _whole(self) -> Rows:
@@ -175,18 +198,18 @@ class L1Training(SolvedAtOnce):
 
     def _path(self, numbers: Sequence[int]) -> Path:
         models = tuple(self.models[number] for number in numbers)
-        path = Path(tuple(numbers), models, self.stop, self.max_passes)
+        path = Path(tuple(numbers), models, self.stop, self.max_passes, self.limits)
         if self._start is None:
             return path
         first = sum(model.outputs for model in self.models[: numbers[0]])
         own = slice(first, first + models[0].outputs)
         return replace(path, start=(self._start[0][own], self._start[1][own]))
 
-    def _arrive(self, path: Path) -> None:
-        for number, found in zip(path.numbers, path.found, strict=True):
-            self._put(self._layout.columns(number), found.W, found.b)
-            self._gaps[number], self._steps[number] = found.gap, found.steps
-            self._converged[number] = found.converged
+    def _arrive(self, number: int, found: Found) -> None:
+        self._put(self._layout.columns(number), found.W, found.b)
+        self._gaps[number], self._steps[number] = found.gap, found.steps
+        self._converged[number] = found.converged
+        self._left |= {number} if found.late else set()
 
 
 def _kind(model: Model) -> Hashable:
@@ -199,38 +222,51 @@ def _strength(model: Model) -> float:
     return model.l1 + model.l2
 
 
-def _along(block: Block, path: Path) -> Path:
-    """All models of a path on the rows of its row set."""
+def _itself(block: Block) -> Block:
+    return block
+
+
+def _on_block(block: Block, path: Path) -> Path:
+    return replace(path, found=tuple(_along(path, block)))
+
+
+def _on_columns(given: tuple[Path, Columns]) -> Path:
+    return replace(given[0], found=tuple(_along(*given)))
+
+
+def _of_set(block: Block, path: Path) -> Columns:
+    """The rows of a path's row set."""
     first, X = path.models[0], block.by_columns
     y = block.extra["targets"][:, first.target].astype(np.float64)
     c = block.extra["weights"][:, first.rowset].astype(np.float64)
     if not c.all():
         rows = np.flatnonzero(c)
         X, y, c = block.X[rows], y[rows], c[rows]
-    columns = Columns.of(
+    return Columns.of(
         X, y, c, _free(first), _constant(first), numeric=first.loss == "squared"
     )
-    return _along_columns((path, columns))
 
 
-def _along_columns(given: tuple[Path, Columns]) -> Path:
-    """Each model from where the last one ended."""
-    path, columns = given
+def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
+    """The models of a path, each from where the last one ended."""
+    columns = rows if isinstance(rows, Columns) else _of_set(rows, path)
     first, start = path.models[0], path.start
     intercept, constant = _free(first) and not columns.centred, _constant(first)
     if start is not None and constant:
         start = np.column_stack((start[0], start[1] / constant)), np.zeros(1)
     one = _working_set(columns, first, intercept, start)
-    found = []
+
+    def late() -> bool:
+        return path.limits.seconds_left <= 0
+
     for model in path.models:
         before = one.steps
         penalty = Penalty(model.l1, model.l2, model.positive)
-        done = one.settle(penalty, path.stop, path.steps)
+        done = one.settle(penalty, path.stop, path.steps, late)
         W, b = one.w.reshape(model.outputs, -1).copy(), np.atleast_1d(one.intercept)
         if constant:
             W, b = W[:, :-1], constant * W[:, -1]
-        found.append(Found(W, b, one.gap, one.steps - before, done))
-    return replace(path, found=tuple(found))
+        yield Found(W, b, one.gap, one.steps - before, done, not done and late())
 
 
 def _working_set(

@@ -38,10 +38,7 @@ are as near the optimum as scikit-learn's conjugate gradients leave them."""
 
 @dataclass(frozen=True)
 class Settings:
-    """What the estimators ask of their fit; see `CoefficientError`.
-
-    A ``cutoff`` of None is whatever rounding allows.
-    """
+    """What the estimators ask of their fit; see `CoefficientError`."""
 
     alpha: Any
     accuracy: float
@@ -99,13 +96,9 @@ class Regressor(LinearRegressor):
 def exactly(
     n: int, d: int, accuracy: float, tol: float, cutoff: float | None = None
 ) -> CoefficientError:
-    """Coefficients of n rows and d columns, as near as scikit-learn's with a ``tol``.
-
-    A ``cutoff`` of None is whatever rounding allows.
-    """
+    """Coefficients of n rows and d columns, as near as scikit-learn's with a ``tol``."""
     near = _NEAR if d >= n else 1.0
-    smallest = max(n, d) * float(np.finfo(np.float64).eps) if cutoff is None else cutoff
-    return CoefficientError(accuracy, near * tol, smallest)
+    return CoefficientError(accuracy, near * tol, cutoff)
 
 
 def squares_problem(

@@ -46,7 +46,7 @@ from mlopt.gd.plans.stop import Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import Plan, format_seconds
 from mlopt.rows import Rows
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, is_dask
 
 Array = NDArray[Any]
 
@@ -91,7 +91,8 @@ class LinearModel:
             kind, theirs = self._kind, self._theirs()
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
             return self
-        y, sample_weight = collected(y), collected(sample_weight)
+        if not is_dask(X):  # else they come with its rows
+            y, sample_weight = collected_together(y, sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
             limit = self._limit
@@ -120,7 +121,8 @@ class LinearModel:
         check_parameters(twin)
         if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
-        y, sample_weight = collected(y), collected(sample_weight)
+        if not is_dask(X):  # else they come with its rows
+            y, sample_weight = collected_together(y, sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
         return plan_before(chosen.choice)

@@ -75,6 +75,11 @@ class LinearTraining(ABC):
         """Which models will not be trained further: converged, or no step helps, (M,)."""
 
     @property
+    def reached(self) -> NDArray[np.bool_]:
+        """Which models are trained as far as was asked, (M,)."""
+        return np.ones(len(self.models), bool)
+
+    @property
     def done(self) -> bool:
         """Whether no model will change any more."""
         return self.passes >= self.max_passes or bool(self.finished.all())
@@ -86,6 +91,10 @@ class LinearTraining(ABC):
     def advance_to(self, passes: Passes) -> None:
         """Train until ``passes`` passes are made in all, or the first whole one after."""
         self.advance(max(0, math.ceil(passes) - self.passes))
+
+    def rest(self) -> None:
+        """Let go of what is much larger than the weights, and can be learnt anew."""
+        return
 
     @property
     def made(self) -> Passes:

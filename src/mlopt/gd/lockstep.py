@@ -141,8 +141,8 @@ class LockstepSGD(LinearTraining):
     ----------
     rows, models, max_passes
         See `LinearTraining`; row weights multiply the steps, and are not normalised.
-    schedules : Schedule or sequence of Schedule
-        One for all models, or one each.
+    schedules : sequence of Schedule
+        One each.
     seed : int, default=0
         Of the shuffles.
     tol : float or None, default=1e-3
@@ -155,7 +155,7 @@ class LockstepSGD(LinearTraining):
         self,
         rows: Rows,
         models: Sequence[Model],
-        schedules: Schedule | Sequence[Schedule] = Schedule(),
+        schedules: Sequence[Schedule],
         *,
         seed: int = 0,
         tol: float | None = 1e-3,
@@ -167,7 +167,7 @@ class LockstepSGD(LinearTraining):
         self.seed, self.shuffle = seed, shuffle
         self.tol = -np.inf if tol is None else tol
         self.n_iter_no_change = n_iter_no_change
-        self._schedules = _one_each(schedules, models)
+        self._schedules = list(schedules)
         self._trained = rows.in_one_block()
         self._counts = self._trained.map_reduce(_count_rows, np.add)
         width = self._layout.width
@@ -272,6 +272,10 @@ class LockstepSGD(LinearTraining):
         lost = np.bincount(self._layout.owner, self._status == DIVERGED) > 0
         return np.where(lost, np.nan, quality)
 
+    def learnt(self, number: int) -> dict[str, Any]:
+        """The step that comes next, of the column that has made most."""
+        return {"t_": float(self._steps.t[self._layout.columns(number)].max())}
+
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         self._schedules = [self._schedules[i] for i in numbers]
         self._steps = self._steps.take(taken)
@@ -301,19 +305,6 @@ class LockstepSGD(LinearTraining):
         self._status = np.array(state["status"])
         self._part = Fraction(state["part"])
         self._loss, self._begun = np.array(state["loss"]), np.array(state["begun"])
-
-
-def _one_each(
-    schedules: Schedule | Sequence[Schedule], models: Sequence[Model]
-) -> list[Schedule]:
-    if isinstance(schedules, Schedule):
-        return [schedules] * len(models)
-    if len(schedules) != len(models):
-        raise InputError(
-            f"`schedules` must be one `Schedule`, or one for each of the {len(models)} "
-            f"models, got {len(schedules)}."
-        )
-    return list(schedules)
 
 
 def _squared_norms(weights: Floats) -> NDArray[np.float64]:

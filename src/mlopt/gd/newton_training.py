@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from mlopt.cluster.limits import between_passes
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
+from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.passes import beside
 from mlopt.gd.plans.newton_cholesky import Newton
+from mlopt.gd.row_products import side_by_side
 from mlopt.rows import Rows
+from mlopt.training import run
 
 Array = NDArray[Any]
 
@@ -41,6 +44,16 @@ class Path:
     rows: Rows
 
 
+class End(NamedTuple):
+    """What became of a model: its planes, passes for them, and whether time was up."""
+
+    coef: Array
+    intercept: Array
+    passes: int
+    converged: bool
+    late: bool
+
+
 def planes_of(model: Model, targets: Array) -> list[tuple[Model, Array]]:
     """Problems of one Hessian each, with their targets (n, 1)."""
     one = replace(model, rowset=0, target=0)
@@ -64,6 +77,9 @@ class AlongPenalties(SolvedAtOnce):
         Passes of each model.
     """
 
+    _blank: ClassVar[Mapping[str, bool | float]] = {**SolvedAtOnce._blank, "_steps": 0}
+    _steps: NDArray[np.int64]
+
     def __init__(
         self, rows: Rows, models: Sequence[Model], *, gtol: float, max_iter: int
     ) -> None:
@@ -74,18 +90,21 @@ class AlongPenalties(SolvedAtOnce):
         paths = self._paths()
         self._converged[~self._solved] = True
         with between_passes():
-            found = self.rows.executor.map(self._along, paths)
-        for path, ends in zip(paths, found, strict=True):
-            for number, (coef, intercept, converged) in zip(
-                path.numbers, ends, strict=True
-            ):
-                first = self._layout.columns(number).start + path.column
-                self._put(slice(first, first + len(coef)), coef, intercept)
-                self._converged[number] &= converged
+            found = self._ends(paths, [self._along(path) for path in paths])
+        for path, number, end in found:
+            first = self._layout.columns(number).start + path.column
+            self._put(slice(first, first + len(end.coef)), end.coef, end.intercept)
+            self._converged[number] &= end.converged
+            self._steps[number] = max(self._steps[number], end.passes)
+            self._left |= {number} if end.late else set()
+
+    def learnt(self, number: int) -> dict[str, Any]:
+        """Attributes of a fitted estimator that only its solver knows."""
+        return {"n_iter_": int(self._steps[number])}
 
     @abstractmethod
-    def _along(self, path: Path) -> list[tuple[Array, Array, bool]]:
-        """Of each model of a path: weights, intercepts, and whether it is converged."""
+    def _along(self, path: Path) -> Iterator[End]:
+        """What becomes of each model of a path."""
 
     def _paths(self) -> list[Path]:
         extra = beside(self.rows)
@@ -112,16 +131,24 @@ class AlongPenalties(SolvedAtOnce):
 class NewtonTraining(AlongPenalties):
     """Those of "logistic", "multinomial" and "squared_hinge", with exact Hessians."""
 
-    def _along(self, path: Path) -> list[tuple[Array, Array, bool]]:
-        ends: list[tuple[Array, Array, bool]] = []
+    def _crew(self, paths: Sequence[Any]) -> int:
+        """As many as there is room for Hessians of."""
+        columns = max(path.models[0].outputs for path in paths)
+        here = resources_of(self.rows.executor)
+        room = side_by_side(columns * (self.rows.d + 1), here)
+        return min(super()._crew(paths), room)
+
+    def _along(self, path: Path) -> Iterator[End]:
+        start = None
         for model in path.models:
-            start = ends[-1][:2] if ends else None
             one = Newton(
                 path.rows, model, gtol=self._gtol, max_passes=self.max_passes, start=start
             )
-            one.advance(self.max_passes)
-            ends.append((*one.coefficients(), bool(one.converged[0])))
-        return ends
+            late = run(one, self.limits) == "seconds"
+            start = one.coefficients()
+            end = End(*start, one.passes, bool(one.converged[0]), late)
+            del one  # its Hessian, while others are at work
+            yield end
 
 
 def _kind(model: Model) -> Hashable:

@@ -24,7 +24,7 @@ from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_FACTOR = price("cholesky.product")
+_FACTOR, _READS = price("newton.cholesky"), price("cholesky.reads")
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,11 @@ def centred(found: Array, layout: Layout) -> Moments:
 def sparse_gram(block: Block, layout: Layout) -> Array:
     """What a block of sparse rows adds to the Gram matrix of panels, to its diagonal."""
     weights = block.extra["weights"].astype(np.float64)
-    others = np.hstack(
-        (np.ones((block.rows, int(layout.intercept))), block.extra["targets"])
-    )
     X, first, d = block.X, int(layout.intercept), block.X.shape[1]
+    if (shift := layout.shift[:d]).any():
+        X = sp.csr_array((X.data - shift[X.indices], X.indices, X.indptr), X.shape)
+    targets = block.extra["targets"] - layout.shift[d:]
+    others = np.hstack((np.ones((block.rows, first)), targets))
     place = np.r_[0:first, first + d : layout.columns]
     total = np.zeros((layout.columns, layout.columns))
     moved = sp.csr_array((X.data, X.indices + first, X.indptr), (len(weights), first + d))
@@ -122,20 +123,25 @@ def solve(moments: Moments, alphas: Array) -> Solution:
     coef, error = np.zeros_like(rhs), 0.0
     for alpha in np.unique(alphas):
         same = alphas == alpha
-        one = _solve_scaled(gram + alpha * np.eye(len(gram)), rhs[:, same])
+        penalised = gram.copy()
+        penalised.flat[:: len(gram) + 1] += alpha
+        one = _solve_scaled(penalised, rhs[:, same])
         coef[:, same], error = one.coef, max(error, one.error)
     return Solution(coef, error)
 
 
 def _solve_scaled(gram: Array, rhs: Array) -> Solution:
-    """Cholesky after scaling the diagonal to ones: the units of columns cost no digits."""
+    """Cholesky after scaling the diagonal to ones: the units of columns cost no digits.
+
+    ``gram`` is scaled where it is.
+    """
     scale = np.sqrt(np.maximum(gram.diagonal(), 0.0))  # of rounding, it may be negative
     if not scale.all():
         return Solution(np.zeros_like(rhs), np.inf)
-    scaled = gram / np.outer(scale, scale)
-    norm = float(np.abs(scaled).sum(axis=0).max())
+    gram /= np.outer(scale, scale)
+    norm = float(np.abs(gram).sum(axis=0).max())
     try:
-        lower = scipy.linalg.cho_factor(scaled, lower=True, check_finite=False)
+        lower = scipy.linalg.cho_factor(gram, lower=True, check_finite=False)
     except scipy.linalg.LinAlgError:
         return Solution(np.zeros_like(rhs), np.inf)
     reciprocal, _ = scipy.linalg.lapack.dpocon(lower[0], norm, uplo="L")
@@ -147,7 +153,7 @@ def _solve_scaled(gram: Array, rhs: Array) -> Solution:
 
 def factor_cost(size: int) -> Cost:
     """A factor of a matrix of so many rows, and its error bound."""
-    return Cost(flops=_FACTOR * size**3 / 3)
+    return Cost(flops=_FACTOR * size**3 / 3) + Cost(memory=_READS * 8.0 * size**2)
 
 
 def singular_values(moments: Moments, outputs: int) -> Array:

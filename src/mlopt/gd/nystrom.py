@@ -24,6 +24,7 @@ from scipy.linalg import lapack
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.gram_inverse import within_float32
 from mlopt.gd.panels import Layout, panels
 from mlopt.gd.sample import SEED
 from mlopt.gd.sizes import LOST
@@ -71,6 +72,7 @@ def sketch(rows: Rows, rank: int, sums: ColumnSums, alphas: Array) -> NystromInv
     alphas : ndarray of shape (T,)
         All positive.
     """
+    within_float32(sums)
     rng = np.random.default_rng(SEED)
     test = np.linalg.qr(rng.standard_normal((rows.d, rank)))[0].astype(np.float32)
     image = rows.map_reduce(_block_sketch, operator.add, sums.mean[: rows.d], test)

@@ -13,6 +13,7 @@ Shapes: ``X`` is (n, d), ``y`` is (n, T); a panel has ``m = intercept + d + T`` 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.cluster import added
+from mlopt.gd.column_sums import FAR
 from mlopt.gd.sizes import PIECE
 from mlopt.kernels.linear import add_gram, mirror
 from mlopt.prices import count
@@ -54,10 +56,13 @@ class Layout:
 
     @staticmethod
     def of(rows: Rows, outputs: int, intercept: bool, *, shifted: bool = True) -> Layout:
-        """The layout for ``rows``; reads the first block when the means are needed."""
-        if not (intercept and shifted):
+        """The layout for ``rows``; reads the first block when the means are needed.
+
+        Sparse rows that are to stay so are not ``shifted``, but where that adds no value.
+        """
+        if not intercept:
             return Layout(np.zeros(rows.d + outputs), intercept)
-        return Layout(rows.first(_mean), intercept)
+        return Layout(rows.first(_mean) if shifted else _of_stored(rows), intercept)
 
 
 def _mean(block: Block) -> Array:
@@ -65,13 +70,47 @@ def _mean(block: Block) -> Array:
 
     Rounding never takes it beyond the values: what is constant is exactly zero about it.
     """
-    weights = block.extra["weights"][:, 0].astype(np.float64)
-    if not weights.sum() > 0:
-        return np.zeros(block.X.shape[1] + block.extra["targets"].shape[1])
-    weights = weights / weights.sum()
+    weights = _shares(block)
     return np.concatenate(
         [_within(weights @ part, part) for part in (block.X, block.extra["targets"])]
     )
+
+
+def _shares(block: Block) -> Array:
+    """Weights of the rows (n,) that add up to 1; alike where no row has any."""
+    weights = block.extra["weights"][:, 0].astype(np.float64)
+    total = float(weights.sum())
+    return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
+
+
+def _of_stored(rows: Rows) -> Array:
+    """Means (d + T,) of targets, and of columns far from 0 that all rows store; others: 0.
+
+    Only these would lose digits. Columns with zeros are no further from zero than the root
+    of ``n`` deviations.
+    """
+    shift: Array = rows.first(_far_means)
+    if (far := np.flatnonzero(shift[: rows.d])).size:
+        stored = rows.map_reduce(_stored, operator.add, far)
+        shift[far[stored < rows.n]] = 0.0
+    return shift
+
+
+def _far_means(block: Block) -> Array:
+    X, targets = block.X, block.extra["targets"]
+    weights, shift = _shares(block), np.zeros(X.shape[1])
+    full = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == block.rows)
+    if full.size:
+        values = X[:, full].toarray().astype(np.float64, copy=False)
+        means = _within(weights @ values, values)
+        far = means**2 > FAR * (weights @ (values - means) ** 2)
+        shift[full[far]] = means[far]
+    return np.concatenate([shift, _within(weights @ targets, targets)])
+
+
+def _stored(block: Block, columns: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many rows store a value of each of these columns."""
+    return np.bincount(block.X.indices, minlength=block.X.shape[1])[columns]
 
 
 def _within(means: Array, values: Any) -> Array:

@@ -295,38 +295,31 @@ def _add_sums(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(_add(x, y) for x, y in zip(a, b, strict=True))
 
 
-def decision_values(
-    rows: Rows, W: Floats, b: Floats, chosen: Indices | None = None
-) -> Floats:
-    """Margins ``X @ W + b``, shape (n, B), or of the rows ``chosen`` in their order.
+def decision_values(rows: Rows, W: Floats, b: Floats, chosen: Indices) -> Floats:
+    """Margins ``X @ W + b`` of the rows ``chosen`` in their order, (rows, B).
 
     Parameters
     ----------
     rows : Rows
     W : ndarray of shape (d, B)
     b : ndarray of shape (B,)
-    chosen : int64 ndarray, optional
+    chosen : int64 ndarray
         Row numbers, in any order and as often as one likes.
     """
-    order = None if chosen is None else np.argsort(chosen, kind="stable")
-    picks: list[Indices] | None = None
-    if chosen is not None:
-        inside = chosen[order]
-        parts = np.split(inside, np.searchsorted(inside, rows.starts[1:]))
-        picks = [part - start for part, start in zip(parts, rows.starts, strict=True)]
+    order = np.argsort(chosen, kind="stable")
+    inside = chosen[order]
+    parts = np.split(inside, np.searchsorted(inside, rows.starts[1:]))
+    picks = [part - start for part, start in zip(parts, rows.starts, strict=True)]
     W = np.ascontiguousarray(W, rows.dtype)
     handle = rows.executor.put((W, np.asarray(b, rows.dtype)))
     margins = np.concatenate(rows.map(_block_decision, handle, picks))
     rows.executor.release(handle)
-    if order is None:
-        return margins
     arranged = np.empty_like(margins)
     arranged[order] = margins
     return arranged
 
 
 def _block_decision(
-    block: Block, weights: tuple[Floats, Floats], picks: list[Indices] | None
+    block: Block, weights: tuple[Floats, Floats], picks: list[Indices]
 ) -> Floats:
-    X = block.X if picks is None else block.X[picks[block.index]]
-    return decision(X, *weights)
+    return decision(block.X[picks[block.index]], *weights)

@@ -21,7 +21,7 @@ _FUSED, _READ = price("pass.fused"), price("pass.read")
 _SPARSE_EFFICIENCY = price("pass.sparse.products")
 _SPARSE_PACKING, _SPARSE_ROW = price("pass.sparse.packing"), price("pass.sparse.row")
 _BLOCK, _FEWEST_ROWS = price("pass.block"), price("pass.block.rows")
-_LOSS = price("pass.loss")
+_ROW_READ, _LOSS = price("pass.row"), price("pass.loss")
 _SCAN, _HANDED = price("pass.call"), price("pass.handed")
 _FACTOR = price("factor.read")
 _PAIR = price("gram.pair")
@@ -144,7 +144,7 @@ def gradient_work(shape: Shape) -> Cost:
         products = 4.0 * shape.nonzero * (columns + _SPARSE_PACKING) / _SPARSE_EFFICIENCY
     else:
         products = 4.0 * shape.nonzero * (columns + packing) / _EFFICIENCY
-    rows = _LOSS * columns + (_SPARSE_ROW if shape.sparse else 0.0)
+    rows = _LOSS * columns + (_SPARSE_ROW if shape.sparse else _ROW_READ)
     work = arithmetic(shape, products + rows * shape.n)
     return replace(work, memory=_READ * shape.nbytes + _weights_traffic(shape))
 

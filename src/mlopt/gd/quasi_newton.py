@@ -24,14 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd import gap, penalty_path
-from mlopt.gd.batch import Batch, dots, largest
+from mlopt.gd.batch import Batch, Pairs, dots, largest
 from mlopt.gd.columns import Indices, Layout, Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import evaluate
+from mlopt.gd.row_products import most_held
 from mlopt.gd.sample import left_by_step, start_gap
 from mlopt.gd.sampled_curvature import SampledCurvature
-from mlopt.gd.sizes import LOST
+from mlopt.gd.sizes import CACHE, LOST
 from mlopt.prices import count, price
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 RUNNING, CONVERGED, STUCK = range(3)
@@ -65,7 +67,8 @@ class QuasiNewton(LinearTraining):
         Where to start, one pair a model: arrays (outputs, d) and (outputs,). Default: the
         solutions on a sample of the rows if there are many, otherwise 0.
     memory : int, default=10
-        Curvature pairs at most; fewer, down to 3, where all of them would pass 1 GiB.
+        Curvature pairs at most; fewer, down to 3, where all of them would pass 1 GiB, or a
+        quarter of the memory.
     certain : bool, default=False
         Count models with a penalty as converged only where ``||g||^2 / (2 l2)``, which
         bounds the gap, is within ``tol``; what is estimated does not count then.
@@ -88,7 +91,7 @@ class QuasiNewton(LinearTraining):
     ) -> None:
         super().__init__(rows, models, max_passes, None if known is None else known._sums)
         self.tol, self.gtol, self._bounded = tol, gtol, certain
-        self.memory = max(min(memory, _PAIR_BYTES // (2 * self._weights.nbytes)), 3)
+        self.memory = _pairs(memory, 2 * self._weights.nbytes)
         self._status = np.full(len(models), RUNNING)
         self._curvature: SampledCurvature = (
             known._curvature.afresh()
@@ -275,7 +278,8 @@ class QuasiNewton(LinearTraining):
             asked = np.maximum(self.tol * self._size(batch), np.finfo(np.float64).tiny)
             return self._gap(batch) / asked
         most = largest(batch.gradient, batch.plan).astype(np.float64)
-        return np.asarray((most / self.gtol) ** 2)
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 is as near as it gets
+            return np.asarray((most / self.gtol) ** 2)
 
     def _judge(self, batch: Batch) -> NDArray[np.int64]:
         plan = batch.plan
@@ -344,6 +348,10 @@ class QuasiNewton(LinearTraining):
             self._batch = None
             self._curvature.forget()
 
+    def rest(self) -> None:
+        if self._batch is not None:
+            self._batch.pairs = Pairs(self.memory)
+
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
         self._status = self._status[numbers]
@@ -376,3 +384,12 @@ class QuasiNewton(LinearTraining):
             plan, _ = self._layout.select(numbers)
             self._batch = Batch.restored(state["batch"], plan, self.memory)
             self._curvature.restore(state["curvature"], plan)
+
+
+def _pairs(most: int, nbytes: int) -> int:
+    """How many pairs of ``nbytes`` each are kept, ``most`` of them if there is room."""
+    room: float = _PAIR_BYTES
+    # For few nobody asks how much memory there is, which takes as long as a short pass.
+    if most * nbytes > CACHE:  # weights are in this process, wherever the rows are
+        room = min(room, most_held(Resources.remembered()) / 2)
+    return max(min(most, int(room // nbytes)), 3)

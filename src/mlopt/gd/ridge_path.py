@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from mlopt.costs import Cost
 from mlopt.gd.normal_equations import Moments, Solution, factor_cost, moments, solve
 from mlopt.gd.row_kinds import TRAIN, Kinds, row_sets
-from mlopt.prices import count, price
+from mlopt.gd.row_products import most_held, summed
+from mlopt.prices import price
+from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
 _CUBE, _SQUARE = price("spectrum.cube"), price("spectrum.square")
-_FACTORS = count("spectrum.factors")
+_MODEST = Resources()
+"""By whose rates it is judged what is computed, which must not depend on the machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +55,24 @@ def sets_of(rows: Rows, target: int, intercept: bool) -> Sets:
     if kinds is not None:
         return Sets(kinds.moments(), kinds if kinds.pays else None)
     each = range(rows.first(row_sets))
-    alone = (rows.compute_beside(_of_one_set, target, rowset) for rowset in each)
-    return Sets([moments(own, 1, intercept) for own in alone])
+    return Sets([of_one_set(rows, target, intercept, rowset) for rowset in each])
+
+
+def of_one_set(rows: Rows, target: int, intercept: bool, rowset: int) -> Moments:
+    """The same of one row set, by a pass of its own."""
+    own = rows.compute_beside(_of_one_set, target, rowset)
+    return moments(own, 1, intercept)
+
+
+def sets_at_once(columns: int, sets: int, here: Resources) -> int:
+    """How many of the ``sets`` there is room for at a time; all, or each by its own pass.
+
+    In a pass for all of them every thread may have a sum for each.
+    """
+    room = int(most_held(here) // (8.0 * columns**2))
+    # Of Gram its own and that of rows it shares, eigenvectors, workspace.
+    held, sums = 4, summed(here.threads)
+    return sets if sets * (held + sums) <= room else max(1, (room - sums) // held)
 
 
 def solve_path(moments: Moments, alphas: Array, accuracy: float) -> Solution:
@@ -73,7 +92,7 @@ def solve_path(moments: Moments, alphas: Array, accuracy: float) -> Solution:
     targets = moments.targets
     right = moments.gram[:-targets, -targets:]
     coef, errors = np.empty((len(right), len(alphas))), np.full(len(alphas), np.inf)
-    if len(np.unique(alphas)) > _FACTORS:
+    if _by_spectrum(len(right), len(np.unique(alphas))):
         values, vectors = moments.spectrum
         with np.errstate(divide="ignore", invalid="ignore"):
             below = np.maximum(values, 0.0)[:, None] + alphas
@@ -92,13 +111,19 @@ def spectrum_cost(d: int) -> Cost:
     return Cost(flops=_CUBE * d**3 + _SQUARE * d**2)
 
 
+def _by_spectrum(d: int, penalties: int) -> bool:
+    """Whether eigenvectors for all penalties take less than a factor for each."""
+    factors = penalties * factor_cost(d)
+    return spectrum_cost(d).seconds(_MODEST) < factors.seconds(_MODEST)
+
+
 def path_cost(d: int, penalties: int) -> Cost:
     """So many models of a row set whose Gram matrix is known, and their scores by another.
 
     Coefficients take two products, squares of errors two and their bound two.
     """
-    factors = penalties * factor_cost(d)
-    first = spectrum_cost(d) if penalties > _FACTORS else factors
+    together = _by_spectrum(d, penalties)
+    first = spectrum_cost(d) if together else penalties * factor_cost(d)
     return first + Cost(flops=2.0 * 6 * penalties * d**2)
 
 

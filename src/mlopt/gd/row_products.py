@@ -82,19 +82,38 @@ def qr_flops(n: int, m: int) -> float:
     return (_QR + _QR_NARROW / least) * 2.0 * n * m * least
 
 
+def most_held(resources: Resources) -> float:
+    """Bytes that one process may hold beside its rows."""
+    return resources.memory / resources.workers / 2
+
+
 def beyond(needed: float, resources: Resources, what: str) -> str | None:
     """Why so many bytes are too many for one process, if they are."""
-    most = resources.memory / resources.workers / 2
+    most = most_held(resources)
     if needed <= most:
         return None
     return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for {what}"
 
 
-def no_room(size: int, resources: Resources) -> str | None:
+def at_once(shape: Shape, resources: Resources) -> int:
+    """Partial results of blocks that a process holds at a time."""
+    return summed(min(resources.threads, shape.blocks))
+
+
+def no_room(size: int, shape: Shape, resources: Resources) -> str | None:
     """Why matrices of so many rows and columns do not fit, if they do not."""
-    # One partial result a thread, and two on their way up the tree.
-    needed = 8.0 * size**2 * (resources.threads + 2)
+    needed = 8.0 * size**2 * at_once(shape, resources)
     return beyond(needed, resources, f"matrices of {size} x {size}")
+
+
+def side_by_side(size: int, resources: Resources) -> int:
+    """How many threads may each make sums of their own, of matrices of this size."""
+    return max(1, int(most_held(resources) // (8.0 * size**2 * summed(1))))
+
+
+def summed(threads: int) -> int:
+    """Matrices in a sum: one partial result a thread, and two on their way up the tree."""
+    return threads + 2
 
 
 def block_rows(X: Any) -> int | None:

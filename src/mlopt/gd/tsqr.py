@@ -17,6 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mlopt.gd.panels import Layout, panels
+from mlopt.gd.sizes import ROUNDED
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -84,7 +85,7 @@ class Solution:
     singular: Array
 
 
-def solve(factor: Factor, alphas: Array, cutoff: float) -> Solution:
+def solve(factor: Factor, alphas: Array, cutoff: float | None = None) -> Solution:
     """Minimise ``||Xw - y||^2 + alpha ||w||^2``; of several minima, the one of least norm.
 
     Parameters
@@ -92,11 +93,25 @@ def solve(factor: Factor, alphas: Array, cutoff: float) -> Solution:
     factor : Factor
     alphas : ndarray of shape (T,)
         Penalty of each target.
-    cutoff : float
-        Singular values below ``cutoff`` times the largest count as zero.
+    cutoff : float, optional
+        Singular values below ``cutoff`` times the largest count as zero. Without it those
+        do that are rounding, and not only because columns have unlike units: these then
+        get ones in which they are alike.
     """
     outputs = len(alphas)
     features, targets = factor.triangle[:, :-outputs], factor.triangle[:, -outputs:]
+    least = ROUNDED if cutoff is None else cutoff
+    found = _in_given_units(features, targets, alphas, least)
+    # Of fewer rows than columns the penalties would be a matrix too large.
+    if cutoff is None and found.rank < features.shape[1] <= len(features):
+        alike = _in_units_alike(features, targets, alphas)
+        return alike if alike.rank > found.rank else found
+    return found
+
+
+def _in_given_units(
+    features: Array, targets: Array, alphas: Array, cutoff: float
+) -> Solution:
     if features.size and not alphas.any():
         # Singular values alone, and what their vectors do to targets: a third of the work.
         found = scipy.linalg.lstsq(features, targets, cond=cutoff, check_finite=False)
@@ -107,3 +122,17 @@ def solve(factor: Factor, alphas: Array, cutoff: float) -> Solution:
     U, s_kept, Vt = U[:, kept], s[kept, None], Vt[kept]
     coef = Vt.T @ ((U.T @ targets) * (s_kept / (s_kept**2 + alphas)))
     return Solution(coef, int(kept.sum()), s)
+
+
+def _in_units_alike(features: Array, targets: Array, alphas: Array) -> Solution:
+    """By columns of length 1, penalties as further rows below them."""
+    d, rank, coef = features.shape[1], 0, np.empty((features.shape[1], len(alphas)))
+    for alpha in np.unique(alphas):
+        same = alphas == alpha
+        matrix = np.concatenate((features, np.sqrt(alpha) * np.eye(d)))
+        right = np.pad(targets[:, same], ((0, d), (0, 0)))
+        unit = np.linalg.norm(matrix, axis=0)
+        unit[unit == 0] = 1.0
+        found = scipy.linalg.lstsq(matrix / unit, right, cond=ROUNDED, check_finite=False)
+        coef[:, same], rank = found[0] / unit[:, None], max(rank, int(found[2]))
+    return Solution(coef, rank, scipy.linalg.svdvals(features, check_finite=False))

@@ -17,6 +17,7 @@ Shapes: ``n`` rows, ``d`` columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from mlopt.kernels.shrinkage import column_moments
 from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
+Late = Callable[[], bool]
 Indices = NDArray[np.int64]
 Limits = tuple[float, int]
 """How far columns may stay from their optimum, and sweeps."""
@@ -147,7 +149,7 @@ class WorkingSet:
 
     def solve(
         self, penalty: Penalty, gap: float, steps: int, *, relative: bool = False,
-        still: float = np.inf,
+        still: float = np.inf, late: Late | None = None,
     ) -> bool:  # fmt: skip
         """Minimise from where it is until the gap is at most ``gap``.
 
@@ -163,6 +165,8 @@ class WorkingSet:
         still : float, optional
             And until no step along one column is longer than so many times the largest
             weight: a small gap alone leaves small weights anywhere.
+        late : callable, optional
+            Whether time is up: no other round is begun then.
 
         Returns
         -------
@@ -190,7 +194,8 @@ class WorkingSet:
             least, lowest = min(least, self.gap), min(lowest, value)
             if self.gap <= wanted and self._is_still(violations, still):
                 return True
-            if self.steps >= end or self.rounds - last >= _PATIENCE:
+            stuck = self.rounds - last >= _PATIENCE
+            if stuck or self.steps >= end or (late is not None and late()):
                 return bool(self.gap <= max(wanted, ROUNDED * value))
             chosen = _working(self.w, violations)
             self.rounds += 1
@@ -203,7 +208,9 @@ class WorkingSet:
             if not improved:
                 return False
 
-    def settle(self, penalty: Penalty, stop: Minimum, steps: int) -> bool:
+    def settle(
+        self, penalty: Penalty, stop: Minimum, steps: int, late: Late | None = None
+    ) -> bool:
         """As `solve`, to a relative gap, or to what an estimator's ``tol`` asks for.
 
         Least squares: a gap of ``tol`` times the spread of y, and no step along a column
@@ -211,12 +218,14 @@ class WorkingSet:
         of the objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
         """
         if isinstance(stop, RelativeGap):
-            return self.solve(penalty, stop.tolerance, steps, relative=True)
+            asked = stop.tolerance
+            return self.solve(penalty, asked, steps, relative=True, late=late)
         tol = stop.tol
         if self._loss == "squared":
             wanted = tol * self._columns.spread(self._intercept)
-            return self.solve(penalty, wanted, steps, still=_FINER * tol)
-        return self.solve(penalty, _FINER * tol, steps, relative=True)
+            finer = _FINER * tol
+            return self.solve(penalty, wanted, steps, still=finer, late=late)
+        return self.solve(penalty, _FINER * tol, steps, relative=True, late=late)
 
     def _leave_bad_start(self, penalty: Penalty) -> None:
         """For zeros if these are better: where rows are far off, curvature says nothing."""

@@ -1,13 +1,16 @@
 """Dask collections by their tasks: what is called, and on what, down to the data.
 
 The names of tasks do not count: some hold a number that was drawn. Files count by path,
-size and time of change; what comes from another machine cannot be told.
+size and time of change, folders by those of the files in them; what comes from another
+machine cannot be told, nor what is behind a future, of which there is the name alone.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,18 +45,46 @@ def write(walk: Walk, value: Any) -> bool:
 
 
 def file(walk: Walk, text: str) -> None:
-    """A string that names a file counts with the state of that file."""
-    if len(text) > _LONGEST_PATH or "\0" in text:
+    """A string that names a file, or a folder, counts with the state of that."""
+    # Of dots and slashes alone are the separators that code splits texts by.
+    if len(text) > _LONGEST_PATH or "\0" in text or not text.strip("./"):
         return
     scheme, found, rest = text.partition("://")
     if found and scheme.isalnum() and scheme != "file":
         raise Unidentified("a file on another machine")
-    path = Path(rest if found else text)
+    path = rest if found else text
+    if path not in walk.files:
+        walk.files[path] = _state(path)
+    if walk.files[path]:
+        walk.put("file", walk.files[path])
+
+
+def files(walk: Walk, texts: Iterable[str]) -> None:
+    """The same of many strings, most of which may be anything but names."""
+    # To ask for each of a million documents whether it is a file would take seconds.
+    here = {"", ".", "..", *(path.name for path in Path().iterdir())}
+    for text in texts:
+        if "://" in text or text.partition("/")[0] in here:
+            file(walk, text)
+
+
+def _state(path: str) -> str:
+    """Size and time of change, also of the files in a folder; empty if nothing is there."""
     try:
-        state = path.stat()
+        state = Path(path).stat()
+        told = [f"{state.st_size} {state.st_mtime_ns}"]
+        if stat.S_ISDIR(state.st_mode):
+            told += sorted(map(_entry, Path(path).iterdir()))
     except (OSError, ValueError):
-        return
-    walk.put("file", f"{state.st_size} {state.st_mtime_ns}")
+        return ""
+    return " ".join(told)
+
+
+def _entry(path: Path) -> str:
+    if not path.is_file():
+        return path.name
+    state = path.stat()
+    return f"{path.name} {state.st_size} {state.st_mtime_ns}"
 
 
 def _graph(walk: Walk, value: Any) -> None:
@@ -61,7 +92,9 @@ def _graph(walk: Walk, value: Any) -> None:
     from dask.core import flatten, toposort
 
     graph = convert_legacy_graph(dict(value.__dask_graph__()))
-    needs = {key: set(node.dependencies) & graph.keys() for key, node in graph.items()}
+    needs = {key: set(node.dependencies) for key, node in graph.items()}
+    if not graph.keys() >= set().union(*needs.values(), flatten(value.__dask_keys__())):
+        raise Unidentified("a future")
     outer, walk.tasks = walk.tasks, {}
     try:
         for key in toposort(graph, dependencies=needs):
@@ -95,6 +128,8 @@ def _reference(walk: Walk, value: Any) -> bool:
     if not isinstance(value, TaskRef):
         return False
     known = (walk.tasks or {}).get(value.key)
+    if known is None and type(value) is not TaskRef:
+        raise Unidentified("a future")
     if known is None:  # of a graph within a task
         walk.put("reference", repr(value.key))
     else:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from mlopt.identity import graphs
+
 if TYPE_CHECKING:
     from mlopt.identity.walk import Walk
 
@@ -25,6 +27,8 @@ def write(walk: Walk, values: list[Any] | tuple[Any, ...]) -> None:
     kinds = set(map(type, values)) if len(values) > _LONG else set()
     if kinds == {str}:
         _strings(walk, values)
+        if walk.tasks is not None:
+            graphs.files(walk, values)
     elif kinds == {float}:
         _numbers(walk, np.fromiter(values, np.float64, len(values)))
     elif kinds == {int} and max(values) < 2**63 and min(values) >= -(2**63):

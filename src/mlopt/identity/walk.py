@@ -33,11 +33,14 @@ class Walk:
         Whether estimators of known libraries count with what they have learnt.
     tasks : dict of key to digest, or None
         Of the Dask graph being walked; None outside of one.
+    files : dict of str to str
+        What the files that tasks name are like: all of them name the same folder.
     """
 
     def __init__(self, *, fitted: bool = False) -> None:
         self.fitted = fitted
         self.tasks: dict[Any, str] | None = None
+        self.files: dict[str, str] = {}
         self._digest = _new()
         self._open: dict[int, int] = {}
         # With the objects themselves: a number stands for one only as long as it lives.

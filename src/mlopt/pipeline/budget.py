@@ -7,7 +7,7 @@ from typing import Any
 from mlopt import options
 from mlopt.cluster import Executor
 from mlopt.parameters import bytes_of
-from mlopt.resources.probe import memory_limit
+from mlopt.resources.probe import memory_free
 from mlopt.rows.room import memories
 
 _SHARE = 0.75
@@ -42,5 +42,5 @@ def budget_bytes(given: Any, executor: Executor | None) -> int:
 
 def _free(executor: Executor | None) -> int:
     if executor is None or getattr(executor, "client", None) is None:
-        return int(_SHARE * memory_limit())
+        return int(_SHARE * memory_free())
     return int(sum(_WORKERS * one.below(_SPILLS) for one in memories(executor)))

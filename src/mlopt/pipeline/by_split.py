@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mlopt.cluster import Executor, Handle, Threads, Together
-from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.locking import cached_property
 from mlopt.pipeline.blocks import tables
@@ -46,6 +45,8 @@ from mlopt.pipeline.rules.share_work import share_work
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
+from mlopt.pipeline.steps.generators import generators_as_they_were
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.plan import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
@@ -69,8 +70,6 @@ class Chain:
     built : Builder
     row_bytes : float
         What a row takes there, as numbers; about.
-    example : data
-        Some of these rows.
     row_seconds : float
         What the steps take to make a row, fitted, on one thread; about.
     """
@@ -78,7 +77,6 @@ class Chain:
     sink: Operator
     built: Builder
     row_bytes: float
-    example: Any
     row_seconds: float = 0.0
 
     @property
@@ -140,8 +138,7 @@ class Streamed:
         lasting = environment.remembers
         self._x, self._y, _, self._sources = bind(Problem((), X, y), executor, lasting)
         self.lengths = self._blocks.lengths
-        if self.lengths is None:
-            raise InputError("X must have chunks of known length.")
+        assert self.lengths is not None  # by `bind`
         self.n = sum(self.lengths)
         self._samples = Samples(self._sources, executor)
         self._chains: dict[str, Chain] = {}
@@ -235,8 +232,16 @@ class Streamed:
             seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
             bytes_ = _row_bytes(example)
             (sink,) = share_work(Draft(sinks), _NOTHING).sinks
-            self._chains[key] = Chain(sink, built, bytes_, example, seconds)
+            self._chains[key] = Chain(sink, built, bytes_, seconds)
+            # A plan looks again at the first, and the next may share steps with this one.
+            first = next(iter(self._chains.values()))
+            self._samples.keep({op.token for op in walk([first.sink, sink])})
         return self._chains[key]
+
+    def example(self, chain: Chain) -> Any:
+        """Some rows behind the steps."""
+        with generators_as_they_were(), unheard():
+            return self._samples.large.value(chain.sink)
 
     def rows(
         self, chain: Chain, splits: Sequence[NDArray[np.integer[Any]]], *, kept: bool

@@ -38,6 +38,10 @@ class Gathered(FeatureUnion):
         return super().transform(X, **params)
 
 
+for _method in ("fit_transform", "transform"):
+    # The parts give what `set_output` asks for: scikit-learn would make one frame of all
+    # rows, in this process.
+    setattr(Gathered, _method, vars(Gathered)[_method].__wrapped__)
 UNIONS.add(Gathered)
 
 

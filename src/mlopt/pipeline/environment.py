@@ -13,27 +13,23 @@ import pickle
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
-
-import numpy as np
-from dask.sizeof import sizeof
-from scipy.sparse import issparse
 
 from mlopt import options
 from mlopt.caching import Disk, Keeper
+from mlopt.identity import join
 from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
+from mlopt.resources.sizes import memory_of
 
 
 class Environment:
     """Models and rows within budgets of bytes, and on disk where that is asked for.
-
-    Parameters
-    ----------
-    budget : int, optional
-        Bytes of models; default: what `mlopt.reuse-models` says.
 
     Attributes
     ----------
@@ -41,8 +37,7 @@ class Environment:
         Models that were found.
     """
 
-    def __init__(self, budget: int | None = None) -> None:
-        self._budget = budget
+    def __init__(self) -> None:
         self.hits = 0
         self._lock = threading.Lock()
         self.clear()
@@ -79,7 +74,7 @@ class Environment:
     @property
     def budget(self) -> int:
         """Bytes of models."""
-        return options.size("mlopt.reuse-models") if self._budget is None else self._budget
+        return options.size("mlopt.reuse-models")
 
     @property
     def takes_rows(self) -> bool:
@@ -127,12 +122,11 @@ def repeatable(sinks: Iterable[Operator]) -> set[str]:
 def model_bytes(model: Any) -> int:
     """Bytes of what a model has learnt."""
     if isinstance(model, type) or not hasattr(model, "__dict__"):
-        return int(sizeof(model))
+        return memory_of(model)
     return sum(
-        count_bytes(value) if isinstance(value, np.ndarray) or issparse(value) else
-        model_bytes(value) if hasattr(value, "get_params") else sizeof(value)
+        model_bytes(value) if hasattr(value, "get_params") else memory_of(value)
         for value in vars(model).values()
-    )  # fmt: skip
+    )
 
 
 def _held(keeper: Keeper, token: str, budget: int) -> Any:
@@ -143,7 +137,7 @@ def _disk() -> Disk | None:
     if (folder := options.folder("mlopt.disk")) is None:
         return None
     try:
-        return Disk(folder, options.size("mlopt.disk-limit", "100GB"))
+        return Disk(Path(folder).expanduser(), options.size("mlopt.disk-limit", "100GB"))
     except OSError as error:
         wanted = f"a folder that can be written to ({error.strerror})"
         raise options.refusal("mlopt.disk", wanted, folder) from None
@@ -151,13 +145,13 @@ def _disk() -> Disk | None:
 
 def _on_disk(kind: str, token: str) -> bool:
     disk = _disk()
-    return disk is not None and f"{kind}-{token}" in disk
+    return disk is not None and _file(kind, token) in disk
 
 
 def _read(kind: str, token: str) -> Any:
     disk = _disk()
     with suppress(KeyError):
-        return None if disk is None else disk.read(f"{kind}-{token}")
+        return None if disk is None else disk.read(_file(kind, token))
     return None
 
 
@@ -165,8 +159,18 @@ def _write(kind: str, token: str, value: Any) -> None:
     disk = _disk()
     # What cannot be written is made again by those who need it.
     with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
-        if disk is not None and f"{kind}-{token}" not in disk:
-            disk.write(f"{kind}-{token}", value)
+        if disk is not None and _file(kind, token) not in disk:
+            disk.write(_file(kind, token), value)
+
+
+def _file(kind: str, token: str) -> str:
+    """Another version may fit otherwise."""
+    return f"{kind}-{join(_version(), token)}"
+
+
+@cache
+def _version() -> str:
+    return version("mlopt")
 
 
 environment = Environment()

@@ -30,6 +30,7 @@ from mlopt.pipeline.planning.worth import worth
 from mlopt.pipeline.running import applying
 from mlopt.pipeline.running.drawing import graph_of
 from mlopt.pipeline.running.layers import have_labels
+from mlopt.pipeline.steps.by_rows import goes_by_rows
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported
 from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, row_weights
@@ -37,8 +38,9 @@ from mlopt.pipeline.steps.telling import check_picklable, doubt_notes, like_last
 from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import Plan
 from mlopt.resources import Resources
+from mlopt.resources.probe import memory_limit
 from mlopt.rows.arriving import brought
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected, collected_together, held, is_dask
 
 _TOGETHER = "scikit-learn's own loop runs"
 
@@ -122,7 +124,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if why := self._not_planned(X):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
-            super().fit(self._whole(X, "fit", why), collected(y), **_collected(params))
+            X, y, params = self._whole(X, y, params, "fit", why)
+            super().fit(X, y, **params)
             self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
@@ -131,18 +134,25 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(lambda self: self._can_fit_transform())
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """`fit`, and the rows after the last step; lazily for a Dask collection."""
+        """`fit`, and the rows after the last step.
+
+        They come lazily for a Dask collection if each step is known to go row by row; else
+        they are those of the steps' own ``fit_transform``, in this process: what
+        ``transform`` would make of the same rows may be something else.
+        """
         if why := self._not_planned(X):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
-            X = self._whole(X, "fit_transform", why)
-            found = super().fit_transform(X, collected(y), **_collected(params))
+            X, y, params = self._whole(X, y, params, "fit_transform", why)
+            found = super().fit_transform(X, y, **params)
             self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return found
         routed = self._routed("fit_transform", params)
         if is_dask(X):
-            self._fit_planned(X, y, routed)
-            return self.transform(X)
+            if (blind := self._blind()) is None:
+                self._fit_planned(X, y, routed)
+                return self.transform(X)
+            applying.check_gathered(X, "fit_transform", blind, memory_limit())
         return self._fit_planned(X, y, routed, outcome=True)
 
     def explain(self, X: Any, y: Any = None, *, method: str = "fit", **params: Any) -> Plan:
@@ -168,7 +178,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         X, y, told = self._brought(X, y)
         with closing(executor(rows=self._light(X, y))) as where:
             try:
-                planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
+                X, y, routed = _held(X, y, self._routed("fit", params))
+                planned = self._plan(X, y, routed, where, priced=True)
             except Unforeseen as reason:
                 plan = plain_plan(self, None, str(reason), method)
             else:
@@ -246,15 +257,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_final_estimator_has("fit_predict"))
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
         """What the last step's ``fit_predict`` says of all rows, in this process."""
-        X = self._whole(X, "fit_predict", _TOGETHER)
+        X, y, params = self._whole(X, y, params, "fit_predict", _TOGETHER)
         self.__dict__.pop("plan_", None)
-        return super().fit_predict(X, collected(y), **_collected(params))
+        return super().fit_predict(X, y, **params)
 
     @available_if(lambda self: self._can_inverse_transform())
     def inverse_transform(self, X: Any, **params: Any) -> Any:
         """All rows back through the steps, in this process."""
-        X = self._whole(X, "inverse_transform", _TOGETHER)
-        return super().inverse_transform(X, **_collected(params))
+        X, _, params = self._whole(X, None, params, "inverse_transform", _TOGETHER)
+        return super().inverse_transform(X, **params)
 
     @available_if(lambda self: self._can_transform())
     def transform(self, X: Any, **params: Any) -> Any:
@@ -269,8 +280,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
             found = applying.score(self, X, y, sample_weight)
             if found is not NotImplemented:
                 return found
-        X, given = self._whole(X, "score", _TOGETHER), _collected(params)
-        return super().score(X, collected(y), collected(sample_weight), **given)
+        params = {"sample_weight": sample_weight, **params}
+        X, y, params = self._whole(X, y, params, "score", _TOGETHER)
+        return super().score(X, y, **params)
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
         if not params and not _routing_enabled() and X is not None:
@@ -278,14 +290,23 @@ class Pipeline(sklearn.pipeline.Pipeline):
             result = applying.apply_pipeline(self, method, X)
             if result is not NotImplemented:
                 return result
-        elif X is not None:
-            X = self._whole(X, method, _TOGETHER)
-        return getattr(super(), method)(X, **_collected(params))
+            return getattr(super(), method)(X)
+        X, _, params = self._whole(X, None, params, method, _TOGETHER)
+        return getattr(super(), method)(X, **params)
 
-    def _whole(self, X: Any, method: str, why: str) -> Any:
-        """Rows for scikit-learn's own loop, which takes no Dask collection as such."""
-        nothing = all(does_nothing(step) for _, step in self.steps)
-        return X if nothing or not is_dask(X) else applying.gathered_rows(X, method, why)
+    def _whole(
+        self, X: Any, y: Any, params: Mapping[str, Any], method: str, why: str
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Data for scikit-learn's own loop, which takes no Dask collection as such."""
+        if all(does_nothing(step) for _, step in self.steps) or not is_dask(X):
+            return X, collected(y), _collected(params)
+        X, y, *values = applying.gathered_rows(X, method, why, y, *params.values())
+        return X, y, dict(zip(params, values, strict=True))
+
+    def _blind(self) -> str | None:
+        """The first step of which nobody knows that it goes row by row; or None."""
+        steps = (name for name, one in self.steps if not goes_by_rows(one, fitted=False))
+        return next(steps, None)
 
     def _not_planned(self, X: Any) -> str:
         """What is asked for that only scikit-learn's own loop does; or ""."""
@@ -369,6 +390,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     ) -> Any:
         begin = time.perf_counter()
         X, y, told = self._brought(X, y)
+        X, y, params = _held(X, y, params)
         with closing(executor(rows=self._light(X, y))) as where:
             try:
                 planned, run, rows, notes = carry_out(
@@ -378,9 +400,14 @@ class Pipeline(sklearn.pipeline.Pipeline):
                     self.steps, where, environment,
                 )  # fmt: skip
             except Unforeseen as reason:
-                room = resources_of(where).memory
-                data = gathered({"X": X, "y": y}, room)
-                return self._fit_plainly(data, params, str(reason), outcome, told)
+                data = gathered({"X": X, "y": y}, memory_limit(), str(reason))
+                try:
+                    return self._fit_plainly(data, params, str(reason), outcome, told)
+                except Exception as error:
+                    named = reason.__cause__
+                    if named is None or not str(named).endswith(str(error)):
+                        raise
+                    raise named from None  # it says the same, and of which step
         plan = to_plan(self, planned, run, time.perf_counter() - begin)
         more = (*told, *notes, *doubt_notes(self.steps), *compiling.notes(begin))
         self.plan_ = replace(plan, notes=(*plan.notes, *more))
@@ -418,7 +445,17 @@ PIPELINES.add(Pipeline)
 
 
 def _collected(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: collected(value) for name, value in params.items()}
+    return dict(zip(params, collected_together(*params.values()), strict=True))
+
+
+def _held(
+    X: Any, y: Any, params: Mapping[str, Mapping[str, Any]]
+) -> tuple[Any, Any, dict[str, dict[str, Any]]]:
+    """See `held`; with what each step is given."""
+    each = {(step, name): one for step in params for name, one in params[step].items()}
+    found = held({"X": X, "y": y, **each})
+    given = {s: {name: found[s, name] for name in own} for s, own in params.items()}
+    return found["X"], found["y"], given
 
 
 def _estimators(pipeline: Pipeline) -> Iterator[Any]:

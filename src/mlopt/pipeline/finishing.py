@@ -21,8 +21,9 @@ from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.steps.assemble import Assembly
 from mlopt.pipeline.steps.copies import private_copy
-from mlopt.pipeline.steps.generators import generators_as_they_were
+from mlopt.pipeline.steps.generators import generators_as_they_were, remembered
 from mlopt.pipeline.steps.hearing import unheard
+from mlopt.pipeline.tasks.functions import Unforeseen
 
 _FEW = 64
 """Rows, as a rule, from which names and numbers of columns are learnt."""
@@ -58,22 +59,29 @@ def carry_out(
     notes : list of str
         What there is to say of it.
     """
+    steps = list(steps)
     known, notes = dict[str, str](), list[str]()
+    draw_again = remembered(step for _, step in steps)
     while True:
         planned = plan(known)
         run = Execution(planned.draft, planned.sources, executor, environment)
         try:
             rows = [executor.result(handle) for handle in run.run()]
-            put_back(steps, planned, run)
-            wrong = misjudged(planned, run)
-        except Exception:
+            _learn_missing(planned, run)
+            # Before they have learnt: a warm start goes on from what a step has.
+            if not (wrong := misjudged(planned, run)).keys() - known.keys():
+                put_back(steps, planned, run)
+        except Exception as error:
             # A step that refuses sparse rows may never be given any.
             wrong = _misjudged_at_last(planned, run)
             if wrong.keys() <= known.keys():
+                if isinstance(error, Unforeseen):  # the caller fits them all again
+                    draw_again()
                 raise
         if wrong.keys() <= known.keys():
             return planned, run, rows, notes
         known |= wrong
+        draw_again()
         notes += [
             f"`{path}` is {layout} by all rows and was not by a sample: fitted again"
             for path, layout in wrong.items()

@@ -37,11 +37,6 @@ class Alternative:
         """Plain values, ready for JSON."""
         return {"name": self.name, "seconds": self.seconds, "reason": self.reason}
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Alternative:
-        """The inverse of `to_dict`."""
-        return cls(record["name"], record["seconds"], record["reason"])
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -119,19 +114,12 @@ class Choice:
             "ran": dict(self.ran),
         }
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Choice:
-        """The inverse of `to_dict`."""
-        rejected = tuple(map(Alternative.from_dict, record["rejected"]))
-        children = tuple(map(Choice.from_dict, record["children"]))
-        return cls(**{**record, "rejected": rejected, "children": children})
-
 
 @dataclass(frozen=True)
 class Plan:
     """Everything that was decided about one run, and afterwards what it took.
 
-    Law: ``Plan.from_dict(plan.to_dict()) == plan``.
+    Law: what `to_dict` gives is all that there is to it.
 
     Parameters
     ----------
@@ -238,13 +226,6 @@ class Plan:
             "estimates": [estimate.to_dict() for estimate in self.estimates],
             "choices": [choice.to_dict() for choice in self.choices],
         }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
-        """The inverse of `to_dict`."""
-        choices = tuple(map(Choice.from_dict, record["choices"]))
-        estimates = tuple(map(Estimate.from_dict, record.get("estimates", ())))
-        return cls(**{**record, "choices": choices, "estimates": estimates})
 
 
 def _finite(seconds: float | None) -> float | None:

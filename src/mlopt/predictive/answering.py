@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +31,7 @@ from mlopt.predictive.functions import Function, renamed
 from mlopt.predictive.planner import Planner
 from mlopt.predictive.relations import Relations
 from mlopt.sweep.config import Search, settled
+from mlopt.writing import check_outputs
 
 
 def sql(
@@ -102,17 +104,32 @@ def sql(
         raise InputError(
             f"`query` must be the text of a SELECT, got {type(query).__name__}."
         )
-    tokens = tokens_of(query)
-    explained = bool(tokens) and tokens[0].says("explain")
-    if explained:
-        query = query.encode()[tokens[0].end :].decode()
-    _check_settings(settings)
+    check_settings(settings)
     caller = sys._getframe(1)
     variables = {**caller.f_globals, **caller.f_locals}
     models = None if catalogue is False else Catalogue(catalogue)
     planner = Planner(models, tuple(families), client, observer, settings)
-    with closing(Relations(tables or {}, variables)) as relations:
+    return answered(query, tables or {}, variables, planner)
+
+
+def answered(
+    query: str,
+    tables: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    planner: Planner,
+    output: Path | None = None,
+) -> Any:
+    """As `sql`; ``output`` must be none of the files that are read."""
+    tokens = tokens_of(query)
+    explained = bool(tokens) and tokens[0].says("explain")
+    if explained:
+        query = query.encode()[tokens[0].end :].decode()
+    with closing(Relations(tables, variables)) as relations:
         asked = _Query(query, relations, planner)
+        if output is not None:
+            # A text may be the file of a function, as of read_csv('people.csv').
+            texts = [t.text[1:-1] for t in tokens if t.kind == "string_const"]
+            check_outputs([output], [*relations.files, *texts])
         return asked.explain() if explained else asked.answer()
 
 
@@ -167,7 +184,7 @@ class _Query:
         plain = self._plain(self.text, self._prediction)
         began = time.perf_counter()
         try:
-            rows = self.relations.frame(plain)
+            rows = self.relations.answer(plain)
         except InputError:
             for function in self.functions.values():
                 if function.error:  # what a model says, and not that a function failed
@@ -258,8 +275,7 @@ class _Query:
                     f"category or a date to learn from, it is {types[name]}. Name other "
                     "columns, or give (SELECT ...) with its parts as columns."
                 )
-        # The categories of these rows need not be those of others.
-        plain = {n: "VARCHAR" if k.startswith("ENUM") else k for n, k in types.items()}
+        plain = {name: _any_like(kind) for name, kind in types.items()}
         return _Columns(target, columns, {**plain, target: types[target]})
 
     def _labelled(self, clause: Clause, relation: str, columns: _Columns) -> pd.DataFrame:
@@ -276,12 +292,26 @@ class _Query:
         return rows
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
+def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse what no sweep knows, and what the query says itself."""
     settled(None, **settings)
+    if settings.get("scheduler") is not None:
+        raise ConfigError("A query takes a `client` in the place of `scheduler`.")
     allowed = {*Search.__struct_fields__, "task", "holdout", "rare_classes"}
     if said := sorted({*settings} - allowed):
         raise ConfigError(f"The query says it: leave out `{said[0]}`.")
+
+
+def _any_like(kind: str) -> str:
+    """The SQL type of values that a model takes, which has learnt from some of ``kind``.
+
+    Other rows need not have the categories of these, nor whole numbers, as small ones, nor
+    days without a time: a model reads all numbers as floats.
+    """
+    if kind.startswith("ENUM"):
+        return "VARCHAR"
+    numbers = re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DECIMAL\(.+\)", kind)
+    return "DOUBLE" if numbers else "TIMESTAMP" if kind == "DATE" else kind
 
 
 def _blank(text: str) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 from mlopt.errors import ConfigError, InputError
 from mlopt.plan import Plan
 from mlopt.plan.units import format_seconds
-from mlopt.predictive.answering import sql
+from mlopt.predictive.answering import answered, check_settings
 from mlopt.predictive.catalogue import Catalogue, Entry
+from mlopt.predictive.planner import Planner
 from mlopt.query.durations import parse_duration
 from mlopt.report.progress import progress
 from mlopt.sweep.formulas import csv_of
@@ -36,17 +37,11 @@ def answer(
     """Print the rows of a query as CSV, or its plan; or write them to ``output``."""
     files = _files(tables)
     if output is not None:
-        check_file(output, files.values())
+        check_file(output)
+    check_settings(settings)
     with progress(sys.stderr, None, settings.get("n_trials")) as tell:
-        found = sql(
-            query,
-            files,
-            catalogue=catalogue,
-            families=families,
-            client=client,
-            observer=tell,
-            **settings,
-        )
+        planner = Planner(Catalogue(catalogue), tuple(families), client, tell, settings)
+        found = answered(query, files, {}, planner, output)
     planned = isinstance(found, Plan)
     content = f"{found.explain()}\n".encode() if planned else csv_of(found)
     write_or_print(content, output)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from mlopt.errors import InputError, did_you_mean
 from mlopt.predictive.clauses import duckdb, quoted
+from mlopt.predictive.digits import exact
 from mlopt.predictive.functions import Function
 from mlopt.rows.source import collected, is_dask
 
@@ -29,6 +31,11 @@ class Relations:
         pandas, polars, Arrow, or a Dask frame, which comes to this process; or a file.
     variables : mapping of str to object
         Where else a name may be a frame.
+
+    Attributes
+    ----------
+    files : list of str
+        Those that were looked up so far.
     """
 
     def __init__(self, tables: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
@@ -37,6 +44,7 @@ class Relations:
         self.connection = duckdb().connect(config=mine)
         self.variables = variables
         self._there: dict[str, str] = {}
+        self.files: list[str] = []
         for name, table in tables.items():
             if not self._add(name, table):
                 raise InputError(
@@ -85,10 +93,17 @@ class Relations:
         InputError
             DuckDB cannot: with what it says.
         """
+        return self._done(query, lambda: self.connection.execute(query).df())
+
+    def answer(self, query: str) -> pd.DataFrame:
+        """As `frame`, without a digit lost of whole numbers and decimals."""
+        return self._done(query, lambda: exact(self.connection, query))
+
+    def _done(self, query: str, run: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         with self._told(), ThreadPoolExecutor(1) as pool:
             self._find(query)
             # DuckDB hears of a Ctrl-C late, or takes it for a failure of a function.
-            rows = pool.submit(lambda: self.connection.execute(query).df())
+            rows = pool.submit(run)
             try:
                 return rows.result()
             except BaseException:  # whoever stops waiting: a Ctrl-C, a limit of time
@@ -114,12 +129,16 @@ class Relations:
             # A text of that name is not meant as the path of a file.
             if isinstance(variable, str | Path) or not self._add(name, variable):
                 paths = (Path(f"{name}{suffix}") for suffix in SUFFIXES)
-                self._add(name, next((path for path in paths if path.is_file()), None))
+                if not self._add(name, next((p for p in paths if p.is_file()), None)):
+                    # What DuckDB reads itself.
+                    self.files += glob(name, recursive=True)  # noqa: PTH207  (absolute)
 
     def _add(self, name: str, table: Any) -> bool:
         if isinstance(table, str | Path):
-            path = str(Path(table).expanduser()).replace("'", "''")
-            self.frame(f"CREATE VIEW {quoted(name)} AS SELECT * FROM '{path}'")
+            path = str(Path(table).expanduser())
+            self.files.append(path)
+            text = path.replace("'", "''")
+            self.frame(f"CREATE VIEW {quoted(name)} AS SELECT * FROM '{text}'")
         elif is_dask(table):
             return self._add(name, collected(table))
         elif isinstance(table, pd.DataFrame):

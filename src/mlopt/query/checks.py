@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from mlopt.errors import did_you_mean
@@ -22,6 +24,7 @@ def check(
     Parameters
     ----------
     script : Script
+        With a name for each RUN.
     text : Text
     functions : mapping of str to callable
     values : mapping of str to bool
@@ -50,7 +53,8 @@ def check(
                 known[statement.name.value] = False
         else:
             fitting.check(request_of(statement, text, functions))
-            known[statement.name.value if statement.name else free_name(known)] = True
+            assert statement.name is not None
+            known[statement.name.value] = True
 
 
 def path_of(path: ast.Path) -> Path:
@@ -64,12 +68,35 @@ def sources_of(script: ast.Script) -> list[str]:
     return [source.path.value for one in readers for source in one.sources]
 
 
-def free_name(taken: Container[str]) -> str:
-    """The first of Q1, Q2, ... that is not taken."""
-    number = 1
-    while f"Q{number}" in taken:
-        number += 1
-    return f"Q{number}"
+def named(script: ast.Script, taken: Container[str] = ()) -> ast.Script:
+    """The script with a name for each RUN: Q1, Q2, ... where it has none.
+
+    What a text asks for is its own: it is ``taken`` that matters where it asks for none.
+    """
+    alone = _numbered(script, ())
+    made = set[str]()
+    for given, one in zip(script.statements, alone.statements, strict=True):
+        if isinstance(one, ast.Run) and one.name and given is not one:
+            made.add(one.name.value)
+        asked = one.model if isinstance(one, ast.Predict) else one.name
+        if given is one and asked and asked.value in made:
+            return alone
+    return _numbered(script, taken)
+
+
+def _numbered(script: ast.Script, taken: Container[str]) -> ast.Script:
+    others = [one for one in script.statements if not isinstance(one, ast.Persist)]
+    own = {one.name.value for one in others if one.name}
+    statements: list[ast.Statement] = []
+    for one in script.statements:
+        if isinstance(one, ast.Run) and one.name is None:
+            names = (f"Q{number}" for number in count(1))
+            name = next(name for name in names if name not in own and name not in taken)
+            own.add(name)
+            statements.append(replace(one, name=ast.Name(name)))
+        else:
+            statements.append(one)
+    return ast.Script(tuple(statements))
 
 
 def _check_sources(statement: ast.Predict, text: Text, functions: Functions) -> None:

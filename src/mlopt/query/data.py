@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.errors import InputError, InputWarning, did_you_mean
+from mlopt.errors import InputError, InputWarning
 from mlopt.query import ast
 from mlopt.query.files import Library, Sheet, picked, taken
 from mlopt.query.format import format_source
 from mlopt.query.model import Features
-from mlopt.readers.table import listed
+from mlopt.readers.table import as_integers
 
 Array = NDArray[Any]
 
@@ -45,8 +45,10 @@ class Data:
     features: Features
 
 
-def training_data(library: Library, sources: Sequence[ast.Source]) -> Data:
-    """The label and the features of a RUN.
+def training_data(
+    library: Library, sources: Sequence[ast.Source], task: str | None
+) -> Data:
+    """The label and the features of a RUN; labels of classes stay as a text has them.
 
     Raises
     ------
@@ -75,6 +77,8 @@ def training_data(library: Library, sources: Sequence[ast.Source]) -> Data:
             f"`{source.path.value}:1, {source.path.value}:2-5`.",
         )
     X, names = _features(rest)
+    if task == "classification" and hasattr(y, "iloc"):
+        y = sheet.table.labels(y.iloc[:, 0]).to_frame()
     y = _label(y, f"{format_source(source)}, column {first}")
     if X.shape[0] != len(y):
         raise InputError(
@@ -137,17 +141,10 @@ def prediction_data(
 def _matching(
     source: ast.Source, sheet: Sheet, columns: list[int], features: Features
 ) -> list[int]:
-    number = dict(zip(sheet.table.names, sheet.numbers, strict=True))
-    named = features.named and _has_names(sheet)
-    missing = [name for name in features.names if name not in number]
-    if named and not missing:
-        return [number[name] for name in features.names]
-    if named and len(missing) < len(features.names):
-        raise InputError(
-            f"`{format_source(source)}` must have all columns of the model, or name what "
-            f"goes for them; it lacks {listed(missing)}."
-            f"{did_you_mean(missing[0], [*number])}"
-        )
+    if features.named and _has_names(sheet):
+        places = features.places(sheet.table.names, f"`{format_source(source)}`")
+        if places is not None:
+            return [sheet.numbers[place] for place in places]
     if sheet.width == features.width and set(features.columns) <= set(sheet.numbers):
         return list(features.columns)
     return columns
@@ -201,8 +198,8 @@ def _numbers(block: Any, where: str) -> Any:
     if sp.issparse(block):
         return sp.csr_array(block)
     if hasattr(block, "iloc"):
-        for name in block.columns:
-            _check_column(block[name], str(name), where)
+        for place, name in enumerate(block.columns):  # which may have a name twice
+            _check_column(block.iloc[:, place], str(name), where)
         return block.to_numpy(dtype=np.float64, na_value=np.nan)
     array = np.asarray(block)
     if array.dtype.kind not in "fiub":
@@ -234,13 +231,18 @@ def _label(y: Any, where: str) -> Array:
     column = y.iloc[:, 0] if hasattr(y, "iloc") else y
     if sp.issparse(column):
         column = column.toarray()
-    if hasattr(column, "isna") and column.isna().any():
-        raise InputError(
-            f"Labels must not be missing, but {int(column.isna().sum())} of {len(column)} "
-            f"are ({where}): leave these rows out."
-        )
     array = np.asarray(column).ravel()
-    kinds = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
+    if hasattr(column, "isna") or array.dtype.kind == "O":
+        import pandas as pd
+
+        if missing := int(pd.isna(array).sum()):
+            raise InputError(
+                f"Labels must not be missing, but {missing} of {len(array)} are ({where}): "
+                "leave these rows out."
+            )
+    if array.dtype.kind in "iu":
+        return as_integers(array)
+    kinds = {"f": np.float64, "b": np.bool_}
     if array.dtype.kind not in kinds:
         return array.astype(np.str_)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -256,4 +258,6 @@ def _described(
     if len(sheets) > 1:
         return Features(tuple(names), named=named)
     columns = tuple(number for _, _, numbers in parts for number in numbers)
-    return Features(tuple(names), columns, parts[0][1].width, named)
+    sheet = parts[0][1]
+    first, decimal = sheet.table.numbered_from, sheet.table.decimal
+    return Features(tuple(names), columns, sheet.width, named, first, decimal)

@@ -80,7 +80,10 @@ def check(request: Request) -> None:
 def plan(request: Request, X: Any, y: Array) -> Plan:
     """What would run; how many iterations it takes is not predicted."""
     targets(request, y)
-    algorithm = build(request)
+    return _planned(request, build(request), X)
+
+
+def _planned(request: Request, algorithm: Algorithm, X: Any) -> Plan:
     chosen = f"{algorithm.name}, at most {algorithm.max_iter} iterations"
     own = "chosen by the query"
     step = Choice("fit", f"{request.gradient}", chosen, notes=(own,))
@@ -97,9 +100,10 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     """
     numbers, classes = targets(request, y)
     started = time.perf_counter()
-    result = build(request).run(MatrixSource(X, numbers), time_limit=request.time_limit)
+    algorithm = build(request)
+    result = algorithm.run(MatrixSource(X, numbers), time_limit=request.time_limit)
     seconds = time.perf_counter() - started
-    found = plan(request, X, y).with_measured({"fit": seconds}, total=seconds)
+    found = _planned(request, algorithm, X).with_measured({"fit": seconds}, total=seconds)
     return Model(
         task=request.task or "regression",
         loss=str(request.gradient),

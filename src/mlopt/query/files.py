@@ -20,16 +20,17 @@ from mlopt.query.words import PARSERS
 from mlopt.readers import BUNDLED, Table, delimited, libsvm, read_table
 from mlopt.readers.binary import read_npz, read_parquet
 from mlopt.readers.files import File
+from mlopt.readers.table import UNKNOWN, Known
 from mlopt.rows.block import as_csr
 
 Functions = Mapping[str, Callable[..., Any]]
 
-_READ: Mapping[str, Callable[[str, int | None], Table]] = {
-    "csv": lambda path, _: delimited.read(File.at(path), None),
-    "libsvm": lambda path, d: libsvm.read(File.at(path), None, d),
-    "parquet": lambda path, _: read_parquet(File.at(path), None),
-    "npz": lambda path, _: read_npz(File.at(path), None),
-    "sklearn": lambda path, _: read_table(f"{BUNDLED}{path}"),
+_READ: Mapping[str, Callable[[str, int | None, int | None, Known], Table]] = {
+    "csv": lambda path, _d, _first, known: delimited.read(File.at(path), None, known),
+    "libsvm": lambda path, d, first, _: libsvm.read(File.at(path), None, d, first),
+    "parquet": lambda path, *_: read_parquet(File.at(path), None),
+    "npz": lambda path, *_: read_npz(File.at(path), None),
+    "sklearn": lambda path, *_: read_table(f"{BUNDLED}{path}"),
 }
 
 
@@ -68,11 +69,17 @@ class Library:
         The user's; a parser of their own takes a path and returns a table.
     columns : int, optional
         Features of a LIBSVM file, when its rows may lack the last ones.
+    numbered_from : int, optional
+        The number of its first column, when its rows may lack that one.
+    known : Known, optional
+        Of a text, what a model has learnt of such.
     """
 
     text: Text
     functions: Functions
     columns: int | None = None
+    numbered_from: int | None = None
+    known: Known = UNKNOWN
     sheets: dict[ast.Source, Sheet] = field(default_factory=dict)
 
     def sheet(self, source: ast.Source) -> Sheet:
@@ -93,11 +100,17 @@ class Library:
     def _read(self, source: ast.Source) -> Table:
         path, parser = source.path.value, source.parser
         if parser is None:
-            return read_table(path, columns=self.columns)
+            return read_table(
+                path,
+                columns=self.columns,
+                numbered_from=self.numbered_from,
+                known=self.known,
+            )
         if parser.value in self.functions:
             return _of_user(self.functions[parser.value](path), format_source(source))
         check_parser(parser, self.text, self.functions)
-        return _READ[parser.value.lower()](path, self.columns)
+        read = _READ[parser.value.lower()]
+        return read(path, self.columns, self.numbered_from, self.known)
 
 
 def check_parser(parser: ast.Name, text: Text, functions: Functions) -> None:
@@ -127,7 +140,7 @@ def picked(sheet: Sheet, source: ast.Source, text: Text) -> list[int]:
     first, last = source.columns.first, source.columns.last
     if last > sheet.width:
         raise _no_column(source, text, f"`{source.path.value}` has {sheet.width} columns.")
-    wanted = [number for number in range(first, last + 1) if number in set(readable)]
+    wanted = [number for number in readable if first <= number <= last]
     if not wanted:
         raise _no_column(
             source, text, "it has no name and is empty, or only counts the rows."
@@ -145,7 +158,8 @@ def taken(sheet: Sheet, numbers: Sequence[int]) -> tuple[Any, tuple[str, ...]]:
                 "feature: leave column 1 out."
             )
         return np.asarray(table.y)[:, None], (table.target or "label",)
-    at = [sheet.numbers.index(number) for number in numbers]
+    places = {number: place for place, number in enumerate(sheet.numbers)}
+    at = [places[number] for number in numbers]
     names = tuple(table.names[i] for i in at)
     if at == list(range(len(sheet.numbers))):
         return table.X, names

@@ -1,21 +1,23 @@
 """The one seam between what a query asks for and who fits it.
 
-`check`, `plan` and `fit` take a `Request`. What names steps, samples or a gradient of the
+`check`, `ready` and `fit` take a `Request`. What names steps, samples or a gradient of the
 user's goes to `mlopt.query.descent`; smooth losses to `mlopt.query.planned`, where every
 solver is a plan; support vector machines to their estimator.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.errors import InputError, UnsupportedError
+from mlopt.gd.plans import SolverPlan
 from mlopt.gd.svm import LinearSVC
 from mlopt.plan import Plan
 from mlopt.query import descent, planned
@@ -30,6 +32,17 @@ _SOLVERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "squared_hinge": {"lbfgs": {"dual": False}, "dual-coordinate-descent": {"dual": True}},
 }
 """For the losses of `LinearSVC`, the algorithms there are and how it is told."""
+
+
+class Ready(NamedTuple):
+    """How it would be fitted, and seconds in which that was found.
+
+    What has ranked all ways need not do so again.
+    """
+
+    plan: Plan
+    seconds: float
+    ranked: SolverPlan | None = None
 
 
 def check(request: Request) -> None:
@@ -53,7 +66,7 @@ def check(request: Request) -> None:
         )
 
 
-def plan(request: Request, X: Any, y: Array) -> Plan:
+def ready(request: Request, X: Any, y: Array, *, keeps: bool = True) -> Ready:
     """How it would be fitted, with predicted seconds; fits nothing.
 
     Parameters
@@ -61,6 +74,8 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
     request : Request
     X : ndarray or CSR matrix of shape (n, d)
     y : ndarray of shape (n,)
+    keeps : bool, default=True
+        Whether what cannot keep MAX_ITER is refused.
 
     Raises
     ------
@@ -68,19 +83,21 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
         The request or the data cannot work.
     """
     check(request)
+    started = time.perf_counter()
     if descent.wanted(request):
-        return descent.plan(request, X, y)
+        return Ready(descent.plan(request, X, y), time.perf_counter() - started)
     if request.gradient in planned.LOSSES:
-        return planned.plan(request, X, y)
+        ranked = planned.ranked(request, X, y, keeps=keeps)
+        return Ready(ranked.to_plan(), time.perf_counter() - started, ranked)
     estimator, y = _prepared(request, y)
     try:
         found: Plan = estimator.explain(X, y)
     except ValueError as error:
         raise _as_input_error(error) from error
-    return found
+    return Ready(found, time.perf_counter() - started)
 
 
-def fit(request: Request, X: Any, y: Array) -> Model:
+def fit(request: Request, X: Any, y: Array, known: Ready | None = None) -> Model:
     """Fit what is asked for, the way that is predicted to be the fastest.
 
     Parameters
@@ -88,6 +105,8 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     request : Request
     X : ndarray or CSR matrix of shape (n, d)
     y : ndarray of shape (n,)
+    known : Ready, optional
+        Of the same request but for its TIME.
 
     Returns
     -------
@@ -103,7 +122,7 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     if descent.wanted(request):
         return descent.fit(request, X, y)
     if request.gradient in planned.LOSSES:
-        return planned.fit(request, X, y)
+        return planned.fit(request, X, y, known and known.ranked)
     estimator, y = _prepared(request, y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

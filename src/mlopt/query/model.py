@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 from mlopt.gd.least_squares import LinearRegression
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.plan import Plan
 from mlopt.plan.units import format_seconds
 from mlopt.query.words import Task
-from mlopt.readers.table import listed
+from mlopt.readers.table import Known, listed
 
 _LARGEST_SHOWN = 10
 
@@ -33,18 +34,56 @@ class Features:
         How many columns the file has; 0 where there were several files.
     named : bool, default=True
         Whether the names stand in the file; they were made up otherwise.
+    numbered_from : int or None
+        The number of the first column, if it is a LIBSVM file.
+    decimal : str or None
+        "," where numbers of a text have a decimal comma.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...] = ()
     width: int = 0
     named: bool = True
+    numbered_from: int | None = None
+    decimal: str | None = None
+
+    @property
+    def known(self) -> Known:
+        """What is known of a text with these columns."""
+        return Known(self.names if self.named else (), decimal=self.decimal)
 
     @staticmethod
     def numbered(d: int) -> Features:
         """Columns without names: x1, x2, ..."""
         names = tuple(f"x{number}" for number in range(1, d + 1))
         return Features(names, named=False)
+
+    def places(self, columns: Sequence[Any], where: str) -> list[int] | None:
+        """Where they stand among columns with names; None where these do not tell.
+
+        Raises
+        ------
+        InputError
+            Some of the names are there and others are not, or one is there twice.
+        """
+        times = Counter(columns)
+        missing = [name for name in self.names if not times[name]]
+        # Columns of several files may have the same name.
+        same = len(set(self.names)) < len(self.names)
+        if same or len(missing) == len(self.names) or (missing and not self.named):
+            return None
+        if twice := [name for name in self.names if times[name] > 1]:
+            raise InputError(
+                f"{where} must have each column of the model once; it has {listed(twice)} "
+                "more often."
+            )
+        if missing:
+            raise InputError(
+                f"{where} must have all columns of the model, or name what goes for them; "
+                f"it lacks {listed(missing)}.{did_you_mean(missing[0], map(str, columns))}"
+            )
+        place = {name: number for number, name in enumerate(columns)}
+        return [place[name] for name in self.names]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +131,8 @@ class Model:
         Parameters
         ----------
         X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-            Of a frame, the columns with the names of the features, if all are there.
+            Of a frame, the columns with the names of the features, or all, in the order
+            of the features, if none of their names is there.
 
         Returns
         -------
@@ -101,7 +141,8 @@ class Model:
         Raises
         ------
         InputError
-            ``X`` has another number of columns than the model has features.
+            ``X`` has another number of columns than the model has features, or columns
+            with some of their names.
         """
         X = self._only_features(X)
         return self._estimator(X).predict(X)
@@ -139,10 +180,9 @@ class Model:
         return [*lines, f"  and {left} smaller ones"] if left else lines
 
     def _only_features(self, X: Any) -> Any:
-        names = getattr(X, "columns", None)
-        wanted = list(self.features.names)
-        if names is not None and set(wanted) <= set(names):
-            return X[wanted]
+        names, wanted = _column_names(X), list(self.features.names)
+        if names is not None and self.features.places(names, "X") is not None:
+            return X[wanted] if hasattr(X, "iloc") else X.select(wanted)
         if not hasattr(X, "shape"):
             X = np.asarray(X)
         if len(X.shape) != 2 or X.shape[1] != len(wanted):
@@ -163,10 +203,15 @@ class Model:
         fitted.coef_ = np.ascontiguousarray(coef)
         fitted.intercept_ = intercept
         fitted.n_features_in_ = len(self.features.names)
-        names = getattr(X, "columns", None)
-        if names is not None:
+        if (names := _column_names(X)) is not None:
             fitted.feature_names_in_ = np.asarray(names, dtype=object)
         return fitted
+
+
+def _column_names(X: Any) -> list[Any] | None:
+    """Of a frame: of Arrow, or of all others."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return None if names is None else list(names)
 
 
 def listed_plainly(values: Sequence[Any] | NDArray[Any]) -> str:

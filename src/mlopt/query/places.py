@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlopt.query import ast
-from mlopt.query.checks import free_name, path_of
+from mlopt.query.checks import named, path_of
 from mlopt.query.parser import parse
 from mlopt.readers import BUNDLED
 
@@ -53,10 +53,10 @@ def files_read(text: str) -> list[str]:
 
 def _models(script: ast.Script) -> Iterator[tuple[int, bool]]:
     """Of each PREDICT by its place: whether its model is a file rather than a name."""
-    known = dict[str, bool]()
-    for i, one in enumerate(script.statements):
+    known = set[str]()
+    for i, one in enumerate(named(script).statements):
         if isinstance(one, ast.Run):
-            known[one.name.value if one.name else free_name(known)] = True
+            known |= {one.name.value} if one.name else set()
         elif isinstance(one, ast.Predict):
             yield i, one.model.value not in known
 

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt import plan as plans
 from mlopt.errors import ConstraintError, InputError
-from mlopt.gd.plans import SolverPlan, Task
-from mlopt.gd.plans import plan as ranked
+from mlopt.gd.plans import SolverPlan, Task, plan
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.result import ESTIMATED, Result
 from mlopt.query.labels import checked
@@ -33,15 +31,10 @@ def algorithms(loss: str) -> tuple[str, ...]:
     return tuple(name for name in able if name in ALGORITHMS)
 
 
-def plan(request: Request, X: Any, y: Array) -> plans.Plan:
-    """All ways of fitting, with predicted seconds; fits nothing."""
-    return _ranked(replace(request, max_iter=None), X, y).to_plan()
-
-
-def fit(request: Request, X: Any, y: Array) -> Model:
+def fit(request: Request, X: Any, y: Array, found: SolverPlan | None = None) -> Model:
     """Run the cheapest, or the one that is asked for, within the limits."""
     limits = (request.time_limit, request.max_iter)
-    found = replace(_ranked(request, X, y), limits=limits)
+    found = replace(found or ranked(request, X, y), limits=limits)
     result = found.run()
     chosen = found.to_plan()
     if len(result.methods) > 1:
@@ -59,15 +52,16 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     )
 
 
-def _ranked(request: Request, X: Any, y: Array) -> SolverPlan:
+def ranked(request: Request, X: Any, y: Array, *, keeps: bool = True) -> SolverPlan:
+    """All ways of fitting, with predicted seconds; MAX_ITER rules some out if it counts."""
     labels = checked(request.task, y)
     settings: dict[str, Any] = {}
     if request.algorithm is not None:
         settings["methods"] = [request.algorithm]
     try:
-        return ranked(
+        return plan(
             _task(request, labels), X, labels, tolerance=request.tolerance,
-            max_iter=request.max_iter, **settings,
+            max_iter=request.max_iter if keeps else None, **settings,
         )  # fmt: skip
     except InputError as error:
         raise _renamed(error, _ITEMS) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ from mlopt.plan import Choice, Plan
 from mlopt.plan.units import format_seconds
 from mlopt.query import ast, fitting
 from mlopt.query.asking import request_of
-from mlopt.query.checks import check, free_name, path_of
+from mlopt.query.checks import check, named, path_of
 from mlopt.query.data import Data, prediction_data, training_data
 from mlopt.query.durations import format_duration
 from mlopt.query.files import Functions, Library
@@ -23,6 +24,8 @@ from mlopt.query.parser import parse
 from mlopt.query.request import Request
 from mlopt.query.store import read_model, write_model
 from mlopt.query.text import Text
+
+Known = Mapping[str, Any]
 
 
 class Session:
@@ -48,11 +51,16 @@ class Session:
         All statements are checked before the first one runs.
         """
         place, functions = _checked(text, functions)
-        script = parse(text)
+        script = named(parse(text), self.values)
         models = {name: isinstance(value, Model) for name, value in self.values.items()}
         check(script, place, functions, models)
+        # What a text finds is what it goes on with: a thread beside may take the same name.
+        known = ChainMap[str, Any]({}, self.values)
         for statement in script.statements:
-            yield statement, self._execute(statement, place, functions)
+            value = _execute(statement, place, functions, known)
+            if not isinstance(statement, ast.Persist) and statement.name:
+                known[statement.name.value] = self.values[statement.name.value] = value
+            yield statement, value
 
     def explain(self, text: str, functions: Functions | None = None) -> Plan:
         """The plan of the only RUN of a query; reads its files, and fits nothing.
@@ -70,40 +78,12 @@ class Session:
         request = request_of(run, place, functions)
         fitting.check(request)
         started = time.perf_counter()
-        data = training_data(Library(place, functions), run.sources)
+        data = training_data(Library(place, functions), run.sources, request.task)
         reading = time.perf_counter() - started
-        planned = fitting.plan(request, data.X, data.y)
-        late = _too_late(request, reading, planned)
-        return _plan(run, request, data, reading, planned, (late,) if late else ())
-
-    def _execute(self, statement: ast.Statement, text: Text, functions: Functions) -> Any:
-        if isinstance(statement, ast.Persist):
-            path = path_of(statement.path)
-            write_model(self.values[statement.name.value], path)
-            return path
-        if isinstance(statement, ast.Predict):
-            value = self._predict(statement, text, functions)
-            if statement.name:
-                self.values[statement.name.value] = value
-            return value
-        name = statement.name.value if statement.name else free_name(self.values)
-        self.values[name] = replace(_learn(statement, text, functions), name=name)
-        return self.values[name]
-
-    def _predict(self, statement: ast.Predict, text: Text, functions: Functions) -> Any:
-        model = self._model(statement.model)
-        features = model.features
-        # A sparse file may lack the last features; its label is no feature.
-        d = features.width - 1 if features.width else len(features.names)
-        library = Library(text, functions, columns=d)
-        return model.predict(prediction_data(library, statement.sources, features))
-
-    def _model(self, path: ast.Path) -> Model:
-        """A name of this session, or a file."""
-        value = self.values.get(path.value)
-        if isinstance(value, Model):
-            return value
-        return read_model(path_of(path))
+        ready = fitting.ready(request, data.X, data.y, keeps=False)
+        late, before = _too_late(request, reading, ready), reading + ready.seconds
+        notes = (late,) if late else ()
+        return _plan(run, request, data, reading, ready.plan, before, notes)
 
 
 _SESSION = Session()
@@ -129,7 +109,8 @@ def run(text: str, functions: Functions | None = None) -> Any:
     Model, ndarray or Path
         The value of the last statement: of a RUN a model with ``coef``, ``intercept``,
         ``plan``, ``seconds``, ``converged`` and ``predict(X)``; of a PREDICT predictions of
-        shape (n,); of a PERSIST the file. A RUN without a name gets one: Q1, Q2, ...
+        shape (n,); of a PERSIST the file. A RUN without a name gets one: Q1, Q2, ...,
+        counted within ``text`` where it asks for one of them, or else the next free one.
 
     Raises
     ------
@@ -159,16 +140,46 @@ def _checked(text: str, functions: Functions | None) -> tuple[Text, Functions]:
     return Text(text), functions or {}
 
 
+def _execute(
+    statement: ast.Statement, text: Text, functions: Functions, known: Known
+) -> Any:
+    if isinstance(statement, ast.Persist):
+        path = path_of(statement.path)
+        write_model(known[statement.name.value], path)
+        return path
+    if isinstance(statement, ast.Predict):
+        return _predict(statement, text, functions, known)
+    assert statement.name is not None
+    return replace(_learn(statement, text, functions), name=statement.name.value)
+
+
+def _predict(statement: ast.Predict, text: Text, functions: Functions, known: Known) -> Any:
+    model = _model(statement.model, known)
+    features = model.features
+    # A sparse file may lack the last features; its label is no feature. How many it has
+    # is known of one file: of several each has some.
+    d = features.width - 1 if features.width else None
+    library = Library(text, functions, d, features.numbered_from, features.known)
+    return model.predict(prediction_data(library, statement.sources, features))
+
+
+def _model(path: ast.Path, known: Known) -> Model:
+    """A name that is known, or a file."""
+    value = known.get(path.value)
+    return value if isinstance(value, Model) else read_model(path_of(path))
+
+
 def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
     started = time.perf_counter()
     request = request_of(run, text, functions)
-    data = training_data(Library(text, functions), run.sources)
+    data = training_data(Library(text, functions), run.sources, request.task)
     reading = time.perf_counter() - started
+    ready = None
     if request.time_limit is not None:
-        late = _too_late(request, reading, fitting.plan(request, data.X, data.y))
-        if late:
+        ready = fitting.ready(request, data.X, data.y)
+        if late := _too_late(request, reading, ready):
             raise ConstraintError(late)
-    model = fitting.fit(_with_time_left(request, started), data.X, data.y)
+    model = fitting.fit(_with_time_left(request, started), data.X, data.y, ready)
     seconds = time.perf_counter() - started
     messages = [model.message] if model.message else []
     if request.time_limit is not None and seconds > request.time_limit:
@@ -177,7 +188,9 @@ def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
             f"{format_duration(request.time_limit)}: revisit TIME."
         )
     assert model.plan is not None
-    plan = replace(_plan(run, request, data, reading, model.plan), measured=seconds)
+    before = seconds - (model.plan.measured or 0.0)
+    plan = _plan(run, request, data, reading, model.plan, before)
+    plan = replace(plan, measured=seconds)
     return replace(
         model,
         features=data.features,
@@ -201,18 +214,19 @@ def _short(source: ast.Source) -> str:
     return format_source(replace(source, path=ast.Path(name or source.path.value)))
 
 
-def _too_late(request: Request, reading: float, plan: Plan) -> str:
+def _too_late(request: Request, reading: float, ready: fitting.Ready) -> str:
     """Why TIME cannot be met, or nothing (ML4all, Appendix A)."""
-    limit, predicted = request.time_limit, plan.predicted
-    if limit is None or predicted is None or reading + predicted <= limit:
+    limit, plan = request.time_limit, ready.plan
+    predicted, before = plan.predicted, reading + ready.seconds
+    if limit is None or predicted is None or before + predicted <= limit:
         return ""
     by = plan.choices[0].chosen
     way, other = f"the fastest way to fit, {by},", ""
     if request.algorithm is not None:
         way, other = f"fitting by {by}", " or ALGORITHM"
     return (
-        f"TIME {format_duration(limit)} cannot be met: reading took "
-        f"{format_seconds(reading)}, and {way} is predicted to take "
+        f"TIME {format_duration(limit)} cannot be met: reading and planning took "
+        f"{format_seconds(before)}, and {way} is predicted to take "
         f"{format_seconds(predicted)}. Revisit TIME{other}."
     )
 
@@ -223,9 +237,13 @@ def _plan(
     data: Data,
     reading: float,
     fitted: Plan,
+    before: float,
     notes: tuple[str, ...] = (),
 ) -> Plan:
-    """Reading, then the plan of the fit; with the constraints."""
+    """Reading, then the plan of the fit; with the constraints.
+
+    What it all is predicted to take is the fit, and the seconds ``before`` it.
+    """
     files = ", ".join(map(_short, run.sources))
     shape = f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, label: {data.label}"
     constraints = [f"EPSILON {request.tolerance:g}"]
@@ -236,6 +254,6 @@ def _plan(
     return Plan(
         f"RUN {format_term(run.task)} ON {files}",
         (Choice("read", files, shape, measured=reading), *fitted.choices),
-        predicted=fitted.predicted,
+        predicted=None if fitted.predicted is None else before + fitted.predicted,
         notes=(f"constraints: {', '.join(constraints)}", *notes),
     )

@@ -16,7 +16,9 @@
     "height" -0.5
     end
 
-A line ``named: false`` says that the file for training had no header: names are made up.
+A line ``named: false`` says that the file for training had no header: names are made up;
+one ``numbered_from: 0`` that it was a LIBSVM file with a column 0; one ``decimal: ","``
+that its numbers had decimal commas.
 After the line of dashes: the intercept, then one line a feature, each with its name and one
 number a plane, of 17 significant digits. The last line says that the file is complete.
 """
@@ -53,6 +55,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     columns: list[int]
     features: int
     named: bool = True
+    numbered_from: int | None = None
+    decimal: str | None = None
 
 
 def check_replaceable(path: Path) -> None:
@@ -115,6 +119,8 @@ def dumps(model: Model) -> str:
         columns=list(features.columns),
         features=len(features.names),
         named=features.named,
+        numbered_from=features.numbered_from,
+        decimal=features.decimal,
     )
     lines = [f"{_FIRST}{_FORMAT}"]
     lines += [
@@ -207,6 +213,13 @@ def _model(header: Header, names: tuple[str, ...], values: NDArray[Any]) -> Mode
         loss=header.loss,
         coef=np.ascontiguousarray(coef),
         intercept=values[0, 0] if single else values[0],
-        features=Features(names, tuple(header.columns), header.width, header.named),
+        features=Features(
+            names,
+            tuple(header.columns),
+            header.width,
+            header.named,
+            header.numbered_from,
+            header.decimal,
+        ),
         classes=None if header.classes is None else np.asarray(header.classes),
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from mlopt.errors import InputError, did_you_mean
 from mlopt.readers.documents import read_jsonl
-from mlopt.readers.files import File
+from mlopt.readers.files import ZIP, File
 from mlopt.readers.idx import read_idx, read_idx_pair
 from mlopt.readers.pictures import read_images
 from mlopt.readers.sounds import read_sounds, read_wav
-from mlopt.readers.table import Table, column, table_of
+from mlopt.readers.table import UNKNOWN, Known, Table, column, table_of
 
 __all__ = [
     "Table",
@@ -32,7 +32,12 @@ _NAMES = ("iris", "digits", "wine", "breast_cancer", "diabetes")
 
 
 def read_table(
-    path: str | Path, *, target: str | int | None = None, columns: int | None = None
+    path: str | Path,
+    *,
+    target: str | int | None = None,
+    columns: int | None = None,
+    numbered_from: int | None = None,
+    known: Known = UNKNOWN,
 ) -> Table:
     """Read a data set, whatever its format: looks at what is in it, not at its name.
 
@@ -46,6 +51,10 @@ def read_table(
         "last". Without one, ``y`` is None where the format does not set it apart.
     columns : int, optional
         Features of a LIBSVM file, when its rows may lack the last ones.
+    numbered_from : {0, 1}, optional
+        The number of its first column, when its rows may lack that one.
+    known : Known, optional
+        Of a text, what a model has learnt of such.
 
     Returns
     -------
@@ -72,8 +81,8 @@ def read_table(
     from mlopt.readers import delimited, libsvm
 
     if libsvm.looks_like(file):
-        return libsvm.read(file, target, columns)
-    return delimited.read(file, target)
+        return libsvm.read(file, target, columns, numbered_from)
+    return delimited.read(file, target, known)
 
 
 def check_table(path: str, target: str | None = None) -> list[str] | None:
@@ -128,4 +137,4 @@ def _is_parquet(file: File) -> bool:
 
 
 def _is_numpy(file: File) -> bool:
-    return file.magic.startswith((b"PK", b"\x93NUMPY"))
+    return file.magic.startswith((*ZIP, b"\x93NUMPY"))

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.readers.files import File
+from mlopt.readers.files import ZIP, File
 from mlopt.readers.table import Table, column, listed, table_of
 
 _FEATURES = ("x", "data", "features", "x_train")
@@ -56,6 +56,14 @@ def group_bytes(metadata: Any) -> int:
     return sum(metadata.row_group(number).total_byte_size for number in groups)
 
 
+def value_bytes(metadata: Any) -> int:
+    """What the values of a Parquet file take at least in memory, where each is a number or
+    points to a text: packed, any number of equal ones take next to nothing.
+    """
+    values = int(metadata.num_rows * metadata.num_columns)
+    return max(group_bytes(metadata), 8 * values)
+
+
 def read_npz(file: File, target: str | int | None) -> Table:
     """Named arrays: a matrix and a target, columns side by side, or one sparse matrix."""
     with file.opened() as stream:
@@ -75,7 +83,7 @@ def read_npz(file: File, target: str | int | None) -> Table:
 
 def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
     content = io.BytesIO(stream.read())
-    if file.magic.startswith(b"PK"):
+    if file.magic.startswith(ZIP):
         with zipfile.ZipFile(content) as archive:
             _check_members(file, archive)
     else:
@@ -166,7 +174,19 @@ def _dense(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str
 
     features = features_of(arrays, path)
     if features is None:
-        return table_of(pd.DataFrame(dict(arrays)), target, path)
+        try:
+            return table_of(pd.DataFrame(dict(arrays)), target, path)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(
+                f"`{path}` must hold a matrix, or columns of one length: {error}."
+            ) from error
+    if not arrays[features].size:
+        raise InputError(
+            f"`{path}` must have rows and columns, but `{features}` is of shape "
+            f"{arrays[features].shape}."
+        )
     X = arrays[features].reshape(len(arrays[features]), -1)
     others = {name: array for name, array in arrays.items() if array.ndim == 1}
     names = tuple(f"c{number}" for number in range(X.shape[1]))

@@ -16,21 +16,24 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm, members
-from mlopt.readers.binary import as_of_text, group_bytes, unreadable
+from mlopt.readers.binary import as_of_text, unreadable, value_bytes
 from mlopt.readers.documents import records, texts_of
-from mlopt.readers.files import File, NotAlikeError
+from mlopt.readers.files import ZIP, File, NotAlikeError
 from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
+from mlopt.readers.table import UNKNOWN, WHOLE, Known
 
 NUMBER, TEXT = "number", "text"
 """How a model uses a column."""
 NOTHING = "nothing"
-_EXACT = 2**53
-"""From here on floats do not hold every whole number."""
 
 
 def read_blocks(
-    path: str | Path, block_bytes: int, *, uses: Mapping[str, str] | None = None
+    path: str | Path,
+    block_bytes: int,
+    *,
+    uses: Mapping[str, str] | None = None,
+    known: Known = UNKNOWN,
 ) -> Iterator[Any]:
     """Data frames of consecutive rows that together are those of `read_table`.
 
@@ -43,6 +46,8 @@ def read_blocks(
     uses : mapping of str to str, optional
         Columns that are used as `NUMBER` or `TEXT`: these may be integers here and floats
         there, and others may be anything. By default types must be the same.
+    known : Known, optional
+        As of `read_table`.
 
     Raises
     ------
@@ -52,10 +57,10 @@ def read_blocks(
         As of `read_table`.
     """
     file = File.at(str(path))
-    known: dict[str, str] = {}
+    seen: dict[str, str] = {}
     start = 0
     columns = None
-    for frame in _frames(file, block_bytes):
+    for frame in _frames(file, block_bytes, known):
         # Of JSON lines, what a row lacks is missing, if only another row has it.
         names = set(frame.columns) if uses is None else uses.keys() & set(frame.columns)
         if columns is None:
@@ -67,14 +72,14 @@ def read_blocks(
                 f"`{min(map(str, names ^ columns))}` is only in some."
             )
         for name, kind in _kinds(frame, uses).items():
-            before = known.get(name, NOTHING)
+            before = seen.get(name, NOTHING)
             if NOTHING not in (kind, before) and kind != before:
                 raise NotAlikeError(
                     f"`{path}` must hold the same in all rows of a column to be read in "
                     f"blocks; `{name}` holds {before} at first, and {kind} from row "
                     f"{start + 1:,} on: write it alike, or as Parquet."
                 )
-            known[name] = before if kind == NOTHING else kind
+            seen[name] = before if kind == NOTHING else kind
         start += len(frame)
         yield frame
     if not start:
@@ -82,7 +87,11 @@ def read_blocks(
 
 
 def read_matrices(
-    path: str | Path, block_bytes: int, *, columns: int | None
+    path: str | Path,
+    block_bytes: int,
+    *,
+    columns: int | None,
+    numbered_from: int | None = None,
 ) -> Iterator[Any] | None:
     """Features of consecutive rows of a LIBSVM or ``.npz`` file that together are those of
     `read_table`; None where it is another.
@@ -94,6 +103,8 @@ def read_matrices(
         Of a block, as text or as numbers.
     columns : int or None
         Features of the rows, if they are known: LIBSVM does not say.
+    numbered_from : int, optional
+        As of `read_table`.
 
     Raises
     ------
@@ -103,13 +114,13 @@ def read_matrices(
         As of `read_table`.
     """
     file = File.at(str(path))
-    if file.magic.startswith((b"PK", b"\x93NUMPY")):
+    if file.magic.startswith((*ZIP, b"\x93NUMPY")):
         return members.blocks(file, block_bytes)
     if not libsvm.looks_like(file):
         return None
     if columns is None:
         raise NotAlikeError(f"how many columns `{path}` has, only all of its rows tell")
-    return libsvm.blocks(file, columns, block_bytes)
+    return libsvm.blocks(file, columns, block_bytes, numbered_from)
 
 
 def read_documents(path: str | Path, block_bytes: int) -> Iterator[list[str]]:
@@ -152,7 +163,7 @@ def read_records(path: str | Path) -> Any:
     return frame
 
 
-def _frames(file: File, block_bytes: int) -> Iterator[Any]:
+def _frames(file: File, block_bytes: int, known: Known) -> Iterator[Any]:
     if file.magic.startswith(b"PAR1"):
         yield from _of_parquet(file, block_bytes)
     elif is_json_lines(file):
@@ -161,33 +172,33 @@ def _frames(file: File, block_bytes: int) -> Iterator[Any]:
             found = records(file.path, stream)
             while block := [record for _, record in islice(found, rows)]:
                 yield _frame_of(block)
-    elif file.magic.startswith((b"PK", b"\x93NUMPY")) or libsvm.looks_like(file):
+    elif file.magic.startswith((*ZIP, b"\x93NUMPY")) or libsvm.looks_like(file):
         raise NotAlikeError(f"`{file.path}` holds a matrix, not a table with names.")
     else:
-        yield from _of_text(file, block_bytes)
+        yield from _of_text(file, block_bytes, known)
 
 
-def _of_text(file: File, block_bytes: int) -> Iterator[Any]:
-    layout = layout_of(file)
+def _of_text(file: File, block_bytes: int, known: Known) -> Iterator[Any]:
+    layout = layout_of(file, known.names)
     if any(name.startswith(UNNAMED) for name in layout.names):
         raise NotAlikeError(f"`{file.path}` has a column without a name: name it.")
-    options = delimited.options_of(layout, layout.encoding, ".")
+    if known.decimal == "," and layout.separator != ",":
+        raise NotAlikeError(f"only all rows tell the decimal sign of `{file.path}`")
+    kinds = delimited.kinds_of(layout, known.texts)
+    options = {**delimited.options_of(layout, "."), "dtype": kinds}
     rows = _rows_of(file, block_bytes)
-    with file.streamed() as stream:
-        try:
-            for frame in delimited.chunks(file, stream, options, rows):
-                frame = delimited.stripped(frame)
-                for name in frame:
-                    if delimited.is_text(frame[name]) and any(
-                        numbers_of(frame[name], decimal) is not None for decimal in ".,"
-                    ):
-                        raise NotAlikeError(
-                            f"`{file.path}` writes numbers of `{name}` in a notation that "
-                            "only all rows tell: write them plainly."
-                        )
-                yield frame.reset_index(drop=True)
-        except UnicodeDecodeError as error:
-            raise NotAlikeError(f"`{file.path}` is not all UTF-8: convert it.") from error
+    with file.streamed() as stream, delimited.below(stream, layout) as text:
+        for frame in delimited.chunks(file, text, options, rows):
+            frame = delimited.stripped(frame)
+            for name in frame.columns.difference([*kinds], sort=False):
+                if delimited.is_text(frame[name]) and any(
+                    numbers_of(frame[name], decimal) is not None for decimal in ".,"
+                ):
+                    raise NotAlikeError(
+                        f"`{file.path}` writes numbers of `{name}` in a notation that "
+                        "only all rows tell: write them plainly."
+                    )
+            yield frame.reset_index(drop=True)
 
 
 def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
@@ -197,7 +208,7 @@ def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
     with file.streamed() as stream:
         try:
             source = pq.ParquetFile(stream)
-            rows, whole = source.metadata.num_rows, group_bytes(source.metadata)
+            rows, whole = source.metadata.num_rows, value_bytes(source.metadata)
             for batch in source.iter_batches(
                 max(1, int(block_bytes * rows / max(1, whole)))
             ):
@@ -234,6 +245,6 @@ def _kind(column: Any, use: str) -> str:
     if not len(known):
         return NOTHING
     # Whole numbers are the same as text, whether read as integers or as floats.
-    if (known.abs() >= _EXACT).any():
+    if (known.abs() >= WHOLE).any():
         return "large numbers"
     return "whole numbers" if kind != "f" or (known % 1 == 0).all() else "numbers"

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers.files import Content, File
-from mlopt.readers.layout import MISSING, UNNAMED, Layout, layout_of
-from mlopt.readers.notation import Numbers, numbers_of
-from mlopt.readers.table import Table, table_of
+from mlopt.readers.layout import MISSING, ODD_BYTES, UNNAMED, Layout, layout_of
+from mlopt.readers.notation import Numbers, are_written, numbers_of
+from mlopt.readers.table import UNKNOWN, Known, Table, table_of
 
 
-def read(file: File, target: str | int | None) -> Table:
+def read(file: File, target: str | int | None, known: Known = UNKNOWN) -> Table:
     """A text of rows, one a line."""
-    layout = layout_of(file)
+    layout = layout_of(file, known.names)
     title = [f"above the table stands {layout.title!r:.80}"] if layout.title else []
-    frame, remarks = _tidy(file, layout)
-    table = replace(table_of(frame, target, file.path), remarks=(*title, *remarks))
+    frame, remarks, decimal = _tidy(file, layout, known)
+    table = table_of(frame, target, file.path)
+    table = replace(
+        table,
+        remarks=(*title, *remarks),
+        decimal=decimal,
+        written=partial(_as_written, file, layout),
+    )
     if len(frame.columns) == len(layout.names):
         return table
-    return replace(table, numbers=tuple(map(layout.names.index, table.names)))
+    places = {name: place for place, name in enumerate(layout.names)}
+    return replace(table, numbers=tuple(places[name] for name in table.names))
 
 
 def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
@@ -57,51 +67,70 @@ def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
         raise InputError("There must be rows below the names of the columns.")
     file = Content("the text", content, whole=True)
     layout = Layout(separator, 1, tuple(names))
-    kinds = {name: str for name in texts if name in names}
-    return stripped(_pandas(file, layout, layout.encoding, ".", kinds))
+    return stripped(_pandas(file, layout, ".", kinds_of(layout, texts)))
 
 
-def _tidy(file: File, layout: Layout) -> tuple[Any, list[str]]:
-    """The values, and what must be said about how they were read."""
-    frame = stripped(_parsed(file, layout, "."))
-    found = _written_numbers(frame, ",") if layout.separator != "," else {}
-    sure = [name for name in found if numbers_of(frame[name], ".") is None]
-    if sure:
-        # Everywhere then: 1.234 in another column is more than a thousand.
-        frame = stripped(_parsed(file, layout, ","))
-        said = f"numbers have a decimal comma: {found[sure[0]].example}"
-        found = _written_numbers(frame, ",")
-        remarks = [said, *(f"`{name}`: {one.example}" for name, one in found.items())]
-    else:
-        found |= _written_numbers(frame.drop(columns=list(found)), ".")
+def _tidy(file: File, layout: Layout, known: Known) -> tuple[Any, list[str], str | None]:
+    """The values, what must be said about how they were read, and "," where numbers have a
+    decimal comma.
+    """
+    kinds = kinds_of(layout, known.texts)
+    frame = stripped(_pandas(file, layout, ".", kinds))
+    found, remarks, decimal = dict[str, Numbers](), list[str](), None
+    if layout.separator != ",":
+        found = _written_numbers(frame, ",", kinds)
+        sure = [name for name in found if numbers_of(frame[name], ".") is None]
+        if sure or known.decimal == ",":
+            # Everywhere then: 1.234 in another column is more than a thousand.
+            commas = stripped(_pandas(file, layout, ",", kinds))
+            if sure or not _has_points(frame, commas):
+                frame, decimal = commas, ","
+                said = found[sure[0]].example if sure else "as in training"
+                remarks = [f"numbers have a decimal comma: {said}"]
+                found = _written_numbers(frame, ",", kinds)
+    if decimal is None:
+        found |= _written_numbers(frame, ".", {*kinds, *found})
         if layout.separator == ",":
-            texts = frame.drop(columns=list(found))
-            found |= _written_numbers(texts, ",")
-        remarks = [f"`{name}`: {one.example}" for name, one in found.items()]
+            found |= _written_numbers(frame, ",", {*kinds, *found})
+    remarks += [f"`{name}`: {one.example}" for name, one in found.items()]
     for name, one in found.items():
         frame[name] = one.values
     unnamed = [name for name in frame if name.startswith(UNNAMED)]
-    return frame.drop(
-        columns=[name for name in unnamed if _says_nothing(frame[name])]
-    ), remarks
+    return (
+        frame.drop(columns=[name for name in unnamed if _says_nothing(frame[name])]),
+        remarks,
+        decimal,
+    )
 
 
-def _written_numbers(frame: Any, decimal: str) -> dict[str, Numbers]:
-    """The columns of text that are numbers in people's notation."""
-    texts = [name for name in frame if is_text(frame[name])]
+def kinds_of(layout: Layout, texts: Collection[str]) -> dict[str, type]:
+    """What `pandas.read_csv` is told of columns that stay as they are written."""
+    return {name: str for name in layout.names if name in texts}
+
+
+def _as_written(file: File, layout: Layout, name: str) -> Any:
+    """A column whose cells are texts, or missing."""
+    return stripped(_pandas(file, layout, ".", {name: str}, [name]))[name]
+
+
+def _has_points(frame: Any, commas: Any) -> bool:
+    """Whether a number of ``frame`` has a decimal point: what was read for a decimal comma
+    has neither such a number there, nor groups of three digits.
+    """
+    turned = [name for name in frame if is_text(commas[name]) and not is_text(frame[name])]
+    return not all(are_written(commas[name], ",") for name in turned)
+
+
+def _written_numbers(
+    frame: Any, decimal: str, others: Collection[str]
+) -> dict[str, Numbers]:
+    """The columns of text that are numbers in people's notation, without ``others``."""
+    texts = [name for name in frame if name not in others and is_text(frame[name])]
     found = ((name, numbers_of(frame[name], decimal)) for name in texts)
     return {name: numbers for name, numbers in found if numbers is not None}
 
 
-def _parsed(file: File, layout: Layout, decimal: str) -> Any:
-    try:
-        return _pandas(file, layout, layout.encoding, decimal)
-    except UnicodeDecodeError:
-        # Not every old table is UTF-8; in Latin-1 every byte is a letter.
-        return _pandas(file, layout, "latin-1", decimal)
-
-
-def options_of(layout: Layout, encoding: str, decimal: str) -> dict[str, Any]:
+def options_of(layout: Layout, decimal: str) -> dict[str, Any]:
     """How `pandas.read_csv` reads a layout."""
     import pandas as pd
 
@@ -110,10 +139,11 @@ def options_of(layout: Layout, encoding: str, decimal: str) -> dict[str, Any]:
         "header": None,
         "names": list(layout.names),
         "index_col": False,
-        "skiprows": layout.skip,
+        "skiprows": 0 if layout.quoted else layout.skip,
         "skipinitialspace": True,
         "na_values": list(MISSING),
-        "encoding": encoding,
+        "encoding": layout.encoding,
+        "encoding_errors": ODD_BYTES,
         "decimal": decimal,
     }
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
@@ -121,8 +151,25 @@ def options_of(layout: Layout, encoding: str, decimal: str) -> dict[str, Any]:
     return options
 
 
+@contextmanager
+def below(stream: IO[bytes], layout: Layout) -> Iterator[IO[Any]]:
+    """What `pandas.read_csv` is to be given: it would take a quote in a remark, or in a
+    header of several lines, for the beginning of a text to skip.
+    """
+    if not layout.quoted:
+        yield stream
+        return
+    text = io.TextIOWrapper(stream, layout.encoding, ODD_BYTES, newline="")
+    try:
+        for _ in range(layout.skip):
+            text.readline()
+        yield text
+    finally:
+        text.detach()
+
+
 def chunks(
-    file: File, stream: IO[bytes], options: dict[str, Any], rows: int
+    file: File, stream: IO[Any], options: dict[str, Any], rows: int
 ) -> Iterator[Any]:
     """Data frames of so many rows."""
     import pandas as pd
@@ -137,8 +184,6 @@ def chunks(
                     return
                 yield frame
     except (ValueError, pd.errors.ParserWarning) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
         raise _misshapen(file, options, error) from error
 
 
@@ -152,27 +197,25 @@ def _misshapen(file: File, options: dict[str, Any], error: Exception) -> InputEr
 def _pandas(
     file: File,
     layout: Layout,
-    encoding: str,
     decimal: str,
     kinds: Mapping[str, type] | None = None,
+    only: Sequence[str] | None = None,
 ) -> Any:
     import pandas as pd
 
-    options = {**options_of(layout, encoding, decimal), "dtype": kinds}
-    with file.opened() as stream:
+    options = {**options_of(layout, decimal), "dtype": kinds, "usecols": only}
+    with file.opened() as stream, below(stream, layout) as text:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.DtypeWarning)
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(stream, **options)
+                return pd.read_csv(text, **options)
         except pd.errors.DtypeWarning:
-            # A column with numbers in one part and text in another is text.
-            stream.seek(0)
-            return pd.read_csv(stream, low_memory=False, **options)
+            pass  # a column with numbers in one part and text in another is text
         except (ValueError, pd.errors.ParserWarning) as error:
-            if isinstance(error, UnicodeDecodeError):
-                raise
             raise _misshapen(file, options, error) from error
+    with file.opened() as stream, below(stream, layout) as text:
+        return pd.read_csv(text, low_memory=False, **options)
 
 
 def stripped(frame: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -55,7 +56,7 @@ def read_jsonl(
             raise InputError(f"`{path}` must hold a line of JSON at least.")
         documents = [document for document, _ in pairs]
         return documents, None if label is None else np.array([one for _, one in pairs])
-    with file.opened() as stream:
+    with file.streamed() as stream:
         labels = [one for _, one in _labelled(file.path, stream, text, label)]
     edges = block_edges(len(labels), block_rows)
     return _bag(file, text, edges), None if label is None else np.array(labels)
@@ -85,7 +86,7 @@ def records(path: str, stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str,
         yield number, record
 
 
-def texts_of(path: str, stream: Iterable[bytes], text: str = "text") -> Iterator[str]:
+def texts_of(path: str, stream: Iterable[bytes]) -> Iterator[str]:
     """The documents of JSON lines.
 
     Raises
@@ -93,7 +94,7 @@ def texts_of(path: str, stream: Iterable[bytes], text: str = "text") -> Iterator
     InputError
         A line without one.
     """
-    return (document for document, _ in _labelled(path, stream, text, None))
+    return (document for document, _ in _labelled(path, stream, "text", None))
 
 
 def _labelled(
@@ -121,12 +122,13 @@ def _bag(file: File, text: str, edges: list[int]) -> Any:
     import dask
     import dask.bag as db
 
-    one = dask.delayed(partial(_between, file, text), pure=False)
+    headless = replace(file, head=b"")  # which each task would hold
+    one = dask.delayed(partial(_between, headless, text), pure=False)
     return db.from_delayed([one(start, stop) for start, stop in pairwise(edges)])
 
 
 def _between(file: File, text: str, start: int, stop: int) -> list[str]:
-    with file.opened() as stream:
+    with file.streamed() as stream:
         found = enumerate(_labelled(file.path, stream, text, None))
         documents = []
         for number, (document, _) in found:

@@ -25,6 +25,10 @@ _SHARE = 4
 # For a column of a sparse matrix: its name, and a weight and moments of it in models.
 _COLUMN_BYTES = 256
 
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""What archives begin with; the second, those without a member."""
+STREAMS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+"""What gzip, bz2 and xz begin with."""
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -149,18 +153,23 @@ def _opened(where: Path) -> Iterator[Any]:
     with where.open("rb") as raw:
         magic = raw.read(6)
         raw.seek(0)
-        if magic.startswith(b"\x1f\x8b"):
+        if magic.startswith(STREAMS[0]):
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield stream
-        elif magic.startswith(b"BZh"):
+        elif magic.startswith(STREAMS[1]):
             with bz2.BZ2File(raw) as stream:
                 yield stream
-        elif magic.startswith(b"\xfd7zXZ"):
+        elif magic.startswith(STREAMS[2]):
             with lzma.LZMAFile(raw) as stream:
                 yield stream
-        elif magic.startswith(b"PK") and _one_member(raw):
-            with zipfile.ZipFile(raw) as archive, archive.open(_one_member(raw)) as member:
-                yield member
+        elif magic.startswith(ZIP) and _one_member(raw):
+            with zipfile.ZipFile(raw) as archive:
+                try:
+                    member = archive.open(_one_member(raw))
+                except RuntimeError as error:  # a password, or a method that it lacks
+                    raise zipfile.BadZipFile(str(error)) from error
+                with member:
+                    yield member
         else:
             yield raw
 

@@ -6,8 +6,9 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.readers.files import File
@@ -29,7 +30,15 @@ _BYTE_ORDER = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """What texts begin with; that of UTF-32 begins like that of UTF-16."""
-_REMARKS = ("#", "%", "|", "//")
+ODD_BYTES = "mlopt-latin-1"
+"""The error handler of codecs by which what is not UTF-8 is read: a letter a byte, as in
+Latin-1. What a cell is, does not depend on other cells then."""
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""What pandas ends lines at: `str.splitlines` knows more."""
+_TAGS = re.compile(r"\s*<[^<>]+>([,;|\t]<[^<>]+>)+\s*")
+"""A header as tools for markets write it."""
+_REMARKS, _BAR = ("#", "%", "//"), "|"
+"""What remarks begin with; a bar, where it does not separate columns."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class Layout:
         As pandas takes it.
     skip : int
         Lines before the first row of values: remarks and the header.
+    quoted : bool
+        Whether a quote is in these, within which pandas would count no line.
     names : tuple of str
         Columns; "c0", "c1", ... without a header.
     encoding : str
@@ -54,15 +65,18 @@ class Layout:
     names: tuple[str, ...]
     encoding: str = "utf-8-sig"
     title: str = ""
+    quoted: bool = False
 
 
-def layout_of(file: File) -> Layout:
-    """Find out how the file is laid out."""
-    lines = _lines(file)
-    start = _skipped(lines, lambda line: line.startswith(_REMARKS))
+def layout_of(file: File, names: Collection[str] = ()) -> Layout:
+    """Find out how the file is laid out; ``names`` are of columns that it must have."""
+    lines, wanted = _lines(file), frozenset(names)
+    start = _skipped(lines, lambda line: line.startswith((*_REMARKS, _BAR)))
+    if _best_separator(lines[start:] or lines) == _BAR:  # in front of a row it is no remark
+        start = _skipped(lines, lambda line: line.startswith(_REMARKS))
     if start == len(lines):
         raise InputError(f"`{file.path}` must hold rows, but its first lines are remarks.")
-    separator = _best_separator(lines[start:])
+    separator = _best_separator(lines[start:], wanted)
     if not _fields(lines[start:], separator):
         raise InputError(
             f"`{file.path}` cannot be cut into columns: one of its first lines has more "
@@ -78,28 +92,53 @@ def layout_of(file: File) -> Layout:
     above = start
     if width > 1:
         # A title above the table is one field where rows have several.
-        start += _skipped(lines[start:], lambda ln: len(_fields([ln], separator)[0]) == 1)
+        start += _above(lines[start:], separator, width)
     title = " ".join(line.strip() for line in lines[above:start] if line.strip())
     first, *rest = _fields(lines[start:], separator)
-    skip = start + is_header(first, rest)
-    if skip == start:
-        first = _behind_hash(lines[:above], separator, [first, *rest])
-    names = [f"c{number}" for number in range(width)]
+    skip = start
+    if _names_all(first, wanted) or is_header(first, rest):
+        skip += _lines_of_first(lines[start:], separator)
+    else:
+        first = _behind_mark(lines[:above], separator, [first, *rest])
+    written = [f"c{number}" for number in range(width)]
     if skip > start or first:
-        names = [name.strip() for name in _padded(first, rest, width)]
-    return Layout(separator, skip, _distinct(names), _encoding(file), title)
+        written = _padded(first, rest, width)
+    quoted = any('"' in line for line in lines[:skip])
+    return Layout(separator, skip, _distinct(written), _encoding(file), title, quoted)
 
 
-def _behind_hash(
+def _above(lines: Sequence[str], separator: str, width: int) -> int:
+    """How many lines are a title: of one field each, unless it goes on in the next line."""
+    for number, line in enumerate(lines):
+        if line.strip() and (
+            len(_fields([line], separator)[0]) > 1
+            or len(_fields(lines[number:], separator)[0]) == width
+        ):
+            return number
+    return len(lines)
+
+
+def _behind_mark(
     remarks: Sequence[str], separator: str, rows: Sequence[Sequence[str]]
 ) -> list[str]:
     """The names in the last remark, where they fit the rows below; or none."""
     written = [line.strip() for line in remarks if line.strip()]
-    if not written or not written[-1].startswith("#"):
+    if not written or not written[-1].startswith(("#", "%")):
         return []
-    names = _fields([written[-1].lstrip("# ")], separator)
+    # "% fat" is what is measured, while "#" and "%x" only mark the line.
+    bare = written[-1].lstrip("#" if written[-1].startswith("% ") else "#%")
+    names = _fields([bare.lstrip()], separator)
     fits = bool(names) and len(names[0]) == _usual_width(rows) > 1
     return names[0] if fits and is_header(names[0], rows) else []
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error(ODD_BYTES, _as_latin_1)
 
 
 def _encoding(file: File) -> str:
@@ -110,20 +149,22 @@ def _encoding(file: File) -> str:
 def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns.
 
-    It does when it holds no number and nothing missing, and differs from what is below:
-    stands above numbers, or is never repeated. Or it counts columns, as pandas does.
+    It does when it holds no number, and differs from what is below: a text stands above
+    numbers; or nothing in it is missing or repeated. Or it counts columns, as pandas does.
     """
     fields = [field.strip() for field in first]
     # A name may be missing in front, above row names, or behind a separator at the end.
     named = "\n".join(fields).strip().split("\n")
-    if any(field in MISSING for field in named):
+    if "" in named or "?" in named:
         return False
     columns = [[row[i].strip() for row in rest if i < len(row)] for i in range(len(first))]
     if any(map(_is_number, fields)):
         return _counts_columns(fields, columns)
-    if any(_are_numbers(column) for column in columns):
+    pairs = list(zip(fields, columns, strict=True))
+    # A column may be called None or NA; but what is missing may stand above numbers, too.
+    if any(field not in MISSING and _are_numbers(column) for field, column in pairs):
         return True
-    return not any(field in column for field, column in zip(fields, columns, strict=True))
+    return not any(field in MISSING or field in column for field, column in pairs)
 
 
 def _counts_columns(fields: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
@@ -155,14 +196,17 @@ def _lines(file: File) -> list[str]:
             f"`{file.path}` must be CSV, Parquet, LIBSVM or .npz, but is some other binary "
             "file: convert it to one of these."
         )
-    text = file.head.decode(encoding, errors="replace")
-    if text.lstrip().startswith(("{", "[{", "<")):
+    text = file.head.decode(encoding, errors=ODD_BYTES)
+    markup = text.lstrip().startswith("<") and not _TAGS.fullmatch(text.split("\n", 1)[0])
+    if markup or text.lstrip().startswith(("{", "[{")):
         by_line = ", lines=True" * text.lstrip().startswith("{")
         raise InputError(
             f"`{file.path}` looks like JSON or XML: convert it to CSV or Parquet, for "
             f"example with `pandas.read_json(path{by_line}).to_parquet(...)`."
         )
-    lines = text.splitlines()
+    lines = _LINE_END.split(text)
+    if file.whole and not lines[-1]:
+        lines.pop()
     if not file.whole and len(lines) < 2:
         raise InputError(
             f"`{file.path}` must hold a row a line, but its first line is longer than "
@@ -179,10 +223,25 @@ def _skipped(lines: Sequence[str], unwanted: Callable[[str], bool]) -> int:
     return next(wanted, len(lines))
 
 
-def _best_separator(lines: Sequence[str]) -> str:
+def _names_all(row: Sequence[str], wanted: frozenset[str]) -> bool:
+    """Whether a row has all names that a header must have, if any are known."""
+    return bool(wanted) and wanted.issubset(_distinct(row))
+
+
+def _best_separator(lines: Sequence[str], wanted: frozenset[str] = frozenset()) -> str:
     """The one that gives most lines as many fields, the first of equals; blanks only where
-    no other gives nearly all of them as many.
+    no other gives nearly all of them as many. But one that finds the header, if any does.
     """
+    found = _evenest(lines)
+    for separator in (found, *_SEPARATORS) if wanted else ():
+        rows = _fields(lines, separator)
+        width = _usual_width(rows)
+        if any(len(row) == width and _names_all(row, wanted) for row in rows):
+            return separator
+    return found
+
+
+def _evenest(lines: Sequence[str]) -> str:
     even: dict[str, float] = {}
     for separator in _SEPARATORS:
         rows = _fields(lines, separator)
@@ -205,15 +264,27 @@ def _commas_are_decimal(lines: Sequence[str], separator: str) -> bool:
 
 
 def _fields(lines: Sequence[str], separator: str) -> list[list[str]]:
-    few = lines[:200]
-    if separator == BLANKS:
-        few, separator = [line.strip().replace("\t", " ") for line in few], " "
     try:
-        # Skipping blanks after a blank makes one separator of several.
-        rows = list(csv.reader(few, delimiter=separator, skipinitialspace=True))
+        rows = list(_reader(lines, separator))
     except csv.Error:
         return []
     return [row for row in rows if row]
+
+
+def _lines_of_first(lines: Sequence[str], separator: str) -> int:
+    """Lines of the first row, which has several where one ends within quotes."""
+    reader = _reader(lines, separator)
+    next(reader)
+    return int(reader.line_num)
+
+
+def _reader(lines: Sequence[str], separator: str) -> Any:
+    few = lines[:200]
+    if separator == BLANKS:
+        few, separator = [line.strip().replace("\t", " ") for line in few], " "
+    # Skipping blanks after a blank makes one separator of several.
+    ended = (f"{line}\n" for line in few)
+    return csv.reader(ended, delimiter=separator, skipinitialspace=True)
 
 
 def _usual_width(rows: Sequence[Sequence[str]]) -> int:
@@ -233,7 +304,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names made different by a number: a, a.1; and a name for columns without one."""
     seen: Counter[str] = Counter()
     result = []
-    for number, name in enumerate(names):
+    for number, name in enumerate(map(str.strip, names)):
         name = name or f"{UNNAMED}{number}"
         result.append(f"{name}.{seen[name]}" if seen[name] else name)
         seen[name] += 1

@@ -1,5 +1,8 @@
 """LIBSVM's sparse text: ``label index:value index:value ...``.
 
+Columns are numbered from 1, or from 0 where a row has a column 0. A file that lacks its
+first columns does not tell: whoever knows how those before it were numbered says so.
+
 A query behind the label (``qid:3``) is left out, as by scikit-learn's reader.
 """
 
@@ -8,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,45 +24,48 @@ NAME = "label"
 
 
 def looks_like(file: File) -> bool:
-    """Whether all the first lines are a number and pairs, and some has a pair."""
+    """Whether all the first lines are a number and pairs, and some has a pair.
+
+    Lines of nothing but a remark are none, as `dump_svmlight_file` writes ``comment``.
+    """
     lines = file.head.splitlines()
-    lines = [line for line in (lines if file.whole else lines[:-1])[:20] if line.strip()]
+    lines = [
+        line
+        for line in (lines if file.whole else lines[:-1])
+        if line.strip() and not line.lstrip().startswith(b"#")
+    ][:20]
     return any(b":" in line for line in lines) and all(map(_LINE.fullmatch, lines))
 
 
-def read(file: File, target: str | int | None, columns: int | None) -> Table:
+def read(
+    file: File,
+    target: str | int | None,
+    columns: int | None,
+    numbered_from: int | None = None,
+) -> Table:
     """Features in CSR, and the number in front of each line as target."""
-    from scipy.sparse import csr_array
-    from sklearn.datasets import load_svmlight_file
-
     if target not in (None, NAME, 0, "0"):
         raise InputError(
             f"The target of `{file.path}`, a LIBSVM file, stands in front of each line and "
             f"is named `{NAME}`: leave `target` out, got `{target}`."
         )
     with file.opened() as stream:
-        try:
-            X, y = load_svmlight_file(stream, n_features=columns)
-        except (ValueError, OverflowError, MemoryError) as error:
-            raise _unreadable(file, error) from error
+        X, y = _rows(file, stream)
+    if numbered_from is None:
+        numbered_from = int(_least(X) != 0)
+    X = _numbered(file, X, columns, numbered_from)
     file.check_columns(X.shape[1])
     names = tuple(f"f{number}" for number in range(1, X.shape[1] + 1))
-    return Table(csr_array(X), _whole(y), NAME, file.path, names)
+    return Table(X, _whole(y), NAME, file.path, names, numbered_from=numbered_from)
 
 
-def _unreadable(file: File, error: Exception) -> InputError:
-    """What to tell of a file that another library would not read as LIBSVM."""
-    return InputError(
-        f"`{file.path}` cannot be read as LIBSVM, `label column:value ...` in each line: "
-        f"{str(error).rstrip('.')}. Mend the line, or name another format."
-    )
-
-
-def blocks(file: File, columns: int, block_bytes: int) -> Iterator[Any]:
+def blocks(
+    file: File, columns: int, block_bytes: int, numbered_from: int | None = None
+) -> Iterator[Any]:
     """The features of consecutive rows, in CSR of so many columns.
 
-    Whether columns are numbered from 0 or from 1, all rows tell: from 0, where one has a
-    column 0. Rows that come before it were then read wrongly.
+    Whether columns are numbered from 0 or from 1, all rows tell where nobody else does:
+    from 0, where one has a column 0. Rows that come before it were then read wrongly.
 
     Raises
     ------
@@ -68,39 +74,58 @@ def blocks(file: File, columns: int, block_bytes: int) -> Iterator[Any]:
     InputError
         As of `read`.
     """
-    from scipy.sparse import csr_array
-
-    from_one = None
+    told = numbered_from is not None
     with file.streamed() as stream:
         while lines := stream.readlines(block_bytes):
-            X = _rows(file, b"".join(lines))
+            X, _ = _rows(file, io.BytesIO(b"".join(lines)))
             if not X.shape[0]:
                 continue
-            least = int(X.indices.min()) if X.nnz else None
-            if least is not None and from_one is None:
-                from_one = least > 0
-            if from_one and least == 0:
+            least = _least(X)
+            if least is not None and numbered_from is None:
+                numbered_from = int(least > 0)
+            if numbered_from and least == 0 and not told:
                 raise NotAlikeError(
                     f"`{file.path}` must number its columns alike to be read in blocks: "
                     "from 1 at first, and later there is a column 0."
                 )
-            indices = X.indices - bool(from_one)
-            if X.nnz and (largest := int(indices.max())) >= columns:
-                raise InputError(
-                    f"`{file.path}` must have at most the {columns} columns of the model, "
-                    f"but has {largest + 1}."
-                )
-            yield csr_array((X.data, indices, X.indptr), shape=(X.shape[0], columns))
+            yield _numbered(file, X, columns, numbered_from or 0)
 
 
-def _rows(file: File, text: bytes) -> Any:
-    """Rows with the numbers of columns that are written."""
+def _rows(file: File, text: IO[bytes]) -> Any:
+    """Rows with the numbers of columns that are written, and their labels."""
     from sklearn.datasets import load_svmlight_file
 
     try:
-        return load_svmlight_file(io.BytesIO(text), zero_based=True)[0]
+        return load_svmlight_file(text, zero_based=True)
     except (ValueError, OverflowError, MemoryError) as error:
-        raise _unreadable(file, error) from error
+        raise InputError(
+            f"`{file.path}` cannot be read as LIBSVM, `label column:value ...` in each "
+            f"line: {str(error).rstrip('.')}. Mend the line, or name another format."
+        ) from error
+
+
+def _least(X: Any) -> int | None:
+    return int(X.indices.min()) if X.nnz else None
+
+
+def _numbered(file: File, X: Any, columns: int | None, numbered_from: int) -> Any:
+    """Rows whose columns count from 0."""
+    from scipy.sparse import csr_array
+
+    if numbered_from and _least(X) == 0:
+        raise InputError(
+            f"`{file.path}` must number its columns from 1, as the rows that were trained "
+            "on, but has a column 0: number it alike."
+        )
+    found = int(X.indices.max()) + 1 - numbered_from if X.nnz else 0
+    if columns is not None and found > columns:
+        raise InputError(
+            f"`{file.path}` cannot be read as rows of {columns} columns, the model's: it "
+            f"has {found}."
+        )
+    width = max(found, 1) if columns is None else columns
+    indices = X.indices - X.indices.dtype.type(numbered_from)
+    return csr_array((X.data, indices, X.indptr), shape=(X.shape[0], width))
 
 
 def _whole(y: np.ndarray) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers.binary import check_names, features_of, header_of
-from mlopt.readers.files import File, NotAlikeError
+from mlopt.readers.files import ZIP, File, NotAlikeError
 
 
 @dataclass
@@ -65,7 +65,7 @@ def blocks(file: File, block_bytes: int) -> Iterator[Any]:
     """
     with ExitStack() as stack:
         stream = stack.enter_context(file.streamed())
-        if file.magic.startswith(b"PK"):
+        if file.magic.startswith(ZIP):
             archive = stack.enter_context(zipfile.ZipFile(stream))
             check_names(file, archive)
             found = {

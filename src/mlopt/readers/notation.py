@@ -27,14 +27,11 @@ class Numbers:
     Parameters
     ----------
     values : Series of float
-    decimal : str
-        The sign in front of decimals.
     example : str
         A cell, and what it is read as.
     """
 
     values: Any
-    decimal: str
     example: str
 
 
@@ -52,7 +49,12 @@ def numbers_of(texts: Any, decimal: str) -> Numbers | None:
     values = cells_of(texts, decimal)
     if len(units) > 1 or values[texts.notna()].isna().any():
         return None
-    return Numbers(values, decimal, f"{some!r} is read as {values[uniques.index[0]]:g}")
+    return Numbers(values, f"{some!r} is read as {values[uniques.index[0]]:g}")
+
+
+def are_written(texts: Any, decimal: str) -> bool:
+    """Whether all cells of a Series of texts are numbers of this notation."""
+    return bool(texts.dropna().str.fullmatch(_PATTERNS[decimal]).all())
 
 
 def cells_of(texts: Any, decimal: str) -> Any:

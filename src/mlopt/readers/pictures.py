@@ -28,7 +28,7 @@ def read_images(
     folder : str or Path
         With a folder for each class.
     channels : {1, 3}
-        Grey, or red, green and blue; images are converted.
+        Grey, or red, green and blue; images are converted, of 16 bits the upper 8 stay.
     block_rows : int, optional
         Give a dask array whose blocks of so many images are read when they are needed.
 
@@ -68,6 +68,22 @@ def _stacked(
     return out
 
 
+def _of_bytes(image: Any, file: Path) -> Any:
+    """An image of a byte a channel; Pillow makes all above 255 white, whatever is."""
+    from PIL import Image
+
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        least, most = image.getextrema()
+        if not 0 <= least <= most <= 255:
+            raise InputError(
+                f"`{file}` must hold grey or colours of 8 or 16 bits, but its values are "
+                f"{least:g} ... {most:g}: scale them to 0 ... 255."
+            )
+    return image
+
+
 def _size(shape: tuple[int, ...]) -> str:
     return f"{shape[1]} x {shape[0]}"
 
@@ -81,7 +97,7 @@ def _pixels(file: Path, channels: int) -> np.ndarray:
         ) from error
     try:
         with Image.open(file) as image:
-            pixels = np.asarray(image.convert(_MODES[channels]))
+            pixels = np.asarray(_of_bytes(image, file).convert(_MODES[channels]))
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
         raise InputError(
             f"`{file}`, of {file.stat().st_size} bytes, cannot be read as an image: "

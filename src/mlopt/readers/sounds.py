@@ -45,6 +45,8 @@ def read_wav(path: str | Path) -> tuple[np.ndarray, int]:
     except (ValueError, struct.error) as error:
         raise InputError(f"`{path}` cannot be read as WAV: {error}.") from error
     samples = _in_unit(samples)
+    if not len(samples):
+        raise InputError(f"`{path}` must hold samples, but has none.")
     return samples.reshape(len(samples), -1), int(rate)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -109,6 +110,13 @@ def families_in(rows: Iterable[TrialRow]) -> list[str]:
 def short(name: str) -> str:
     """A parameter without the steps it is nested in: ``model__C`` is C."""
     return name.rpartition("__")[2]
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """What to call each parameter: `short`, unless two would be called alike."""
+    names = list(names)
+    often = Counter(map(short, names))
+    return {name: short(name) if often[short(name)] == 1 else name for name in names}
 
 
 def shown(value: Any) -> str:

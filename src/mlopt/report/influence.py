@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlopt.report.charts import Colours, colours_of, mark, score_scale
-from mlopt.report.history import FAIL, PRUNED, TrialRow, best_first, short, shown
+from mlopt.report.history import FAIL, PRUNED, TrialRow, best_first, labels, shown
 from mlopt.report.svg import chart, element, label, line, scale_over, x_axis, y_axis
 
 ENOUGH = 8
@@ -76,8 +76,10 @@ def _shares(optuna: Any, trials: Sequence[Any]) -> dict[str, float]:
             found = optuna.importance.get_param_importances(study, evaluator=evaluator)
         except (ValueError, RuntimeError):  # all scores equal, or one value a parameter
             return {}
-    plain = {short(name.rpartition(":")[2]): float(v) for name, v in found.items()}
-    return {name: v for name, v in plain.items() if math.isfinite(v)}
+    plain = {name: name.rpartition(":")[2] for trial in trials for name in trial.params}
+    called = labels(dict.fromkeys(plain.values()))
+    shares = {called[plain[name]]: float(v) for name, v in found.items()}
+    return {name: v for name, v in shares.items() if math.isfinite(v)}
 
 
 def _complete(optuna: Any, trial: Any, score: float) -> Any:
@@ -111,11 +113,12 @@ def slices(
         r for r in rows if r.family == family and math.isfinite(r.score) and r.state != FAIL
     ]
     names = list(dict.fromkeys(name for r in own for name in r.params))
-    names.sort(key=lambda name: -shares.get(short(name), 0.0))
+    called = labels(names)
+    names.sort(key=lambda name: -shares.get(called[name], 0.0))
     varied = [n for n in names if len({str(r.params[n]) for r in own if n in r.params}) > 1]
     colours = colours_of(rows)
     return [
-        (short(n), _slice([r for r in own if n in r.params], n, colours))
+        (called[n], _slice([r for r in own if n in r.params], n, colours))
         for n in varied[:most]
     ]
 

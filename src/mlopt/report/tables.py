@@ -20,6 +20,7 @@ from mlopt.report.history import (
     best_first,
     families_in,
     format_score,
+    labels,
     short,
     shown,
 )
@@ -109,7 +110,8 @@ def _family(number: int, family: str, own: Sequence[TrialRow]) -> str:
 
 def params_table(params: Mapping[str, Any]) -> str:
     """A row a parameter."""
-    return _pairs({short(name): shown(value) for name, value in params.items()})
+    called = labels(params)
+    return _pairs({called[name]: shown(value) for name, value in params.items()})
 
 
 def scores_table(scores: Mapping[str, float]) -> str:

@@ -22,6 +22,8 @@ from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
 
 WEEK = 7 * 24 * 3600.0
+SOON = 600.0
+"""Seconds until what others disturbed is measured again: as a job that was at work ends."""
 PROBE = 2
 """Raised when there is more to measure: what was kept before then does not do."""
 FORMULAS = f"1, {VERSION}"
@@ -64,11 +66,19 @@ def path(key: Mapping[str, str], kind: str = "resources") -> Path:
     return directory() / f"{kind}-{digest}.json"
 
 
-def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | None:
-    """The rates stored for ``key``, or None: absent, damaged, or too old."""
+def load(key: Mapping[str, str], *, disturbed: bool = False) -> dict[str, float] | None:
+    """The rates stored for ``key``, or None: absent, damaged, or too old.
+
+    Parameters
+    ----------
+    key : mapping
+    disturbed : bool, default=False
+        Whether rates that others disturbed do for as long as others.
+    """
     try:
         record = json.loads(path(key).read_text("utf-8"))
-        fresh = record["probe"] == PROBE and 0 <= time.time() - record["time"] < max_age
+        lasts = SOON if record.get("disturbed") and not disturbed else WEEK
+        fresh = record["probe"] == PROBE and 0 <= time.time() - record["time"] < lasts
         rates = {name: float(record["rates"][name]) for name in record["rates"]}
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -78,15 +88,18 @@ def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | No
     return rates if fresh and sound and rates else None
 
 
-def store(key: Mapping[str, str], rates: Mapping[str, float]) -> bool:
+def store(
+    key: Mapping[str, str], rates: Mapping[str, float], *, disturbed: bool = False
+) -> bool:
     """Keep ``rates``; False where nothing can be written, which costs only time."""
     record = {
         "time": time.time(),
         "probe": PROBE,
+        "disturbed": disturbed,
         "machine": dict(key),
         "rates": dict(rates),
     }
-    return write(path(key), record)
+    return write(key, "resources", record)
 
 
 def load_calibration(key: Mapping[str, str]) -> Calibration:
@@ -108,7 +121,7 @@ def store_calibration(key: Mapping[str, str], calibration: Calibration) -> bool:
     """Keep ``calibration``; False where nothing can be written."""
     factors = calibration.to_dict()
     record = {"machine": dict(key), "formulas": FORMULAS, "factors": factors}
-    return write(path(of_one_thread(key), "calibration"), record)
+    return write(of_one_thread(key), "calibration", record)
 
 
 def of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
@@ -116,9 +129,10 @@ def of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in key.items() if name != "threads"}
 
 
-def write(target: Path, record: Mapping[str, Any]) -> bool:
-    """Readers see the old file or the new one, never a part."""
+def write(key: Mapping[str, str], kind: str, record: Mapping[str, Any]) -> bool:
+    """To the file of `path`: readers see the old one or the new one, never a part."""
     try:
+        target = path(key, kind)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".resources-")
         try:

@@ -43,7 +43,7 @@ def identity(client: Any) -> Mapping[str, Any]:
 
 
 def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
-    """The scheduler's id, and workers, threads of the least worker, memory in all.
+    """The scheduler's id, workers, and threads and memory as if all were the least one.
 
     Raises
     ------
@@ -62,12 +62,12 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
             "A cluster needs at least one worker to be probed, this one has none. Start "
             "workers, or wait for them with `client.wait_for_workers(1)`."
         )
-    memory = sum(int(worker["memory_limit"] or 0) for worker in workers)
+    limits = [int(w["memory_limit"]) for w in workers if w["memory_limit"]]
     threads = min(int(worker["nthreads"]) for worker in workers)
     return str(info["id"]), {
         "workers": len(workers),
         "threads": max(1, threads),
-        "memory": memory or len(workers) * Resources().memory,
+        "memory": len(workers) * min(limits, default=Resources().memory),
     }
 
 

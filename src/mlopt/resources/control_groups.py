@@ -1,4 +1,4 @@
-"""Memory limits of the control groups of a process, those around them included (Linux)."""
+"""Memory of the control groups of a process, those around them included (Linux)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from pathlib import Path, PurePosixPath
 
 LIMITS = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
 """The file with the limit, by the type of the file system: version 2, and version 1."""
+_TAKEN = {
+    "memory.max": ("memory.current", "inactive_file"),
+    "memory.limit_in_bytes": ("memory.usage_in_bytes", "total_inactive_file"),
+}
+"""The file with what is taken, and in `memory.stat` what of it are files without a user."""
 
 
 def group_limits(process: Path = Path("/proc/self")) -> list[int]:
@@ -18,15 +23,39 @@ def group_limits(process: Path = Path("/proc/self")) -> list[int]:
     process : path
         What the system tells of the process: the files ``cgroup`` and ``mountinfo``.
     """
+    limits = [_read(file) for file in _found(process)]
+    return [limit for limit in limits if limit is not None]
+
+
+def group_rooms(machine: float, process: Path = Path("/proc/self")) -> list[int]:
+    """Bytes that each group has left whose limit is less than those of the ``machine``."""
+    rooms = []
+    for file in _found(process):
+        name, dropped = _TAKEN[file.name]
+        if (limit := _read(file)) is None or limit >= machine:
+            continue
+        if (taken := _read(file.with_name(name))) is not None:
+            rooms.append(limit - taken + told(file.with_name("memory.stat"), dropped))
+    return rooms
+
+
+def told(file: Path, name: str) -> int:
+    """The first number of the line of ``file`` that begins with ``name``; 0 of none."""
     try:
-        files = _files(
+        lines = [line.split() for line in file.read_text("utf-8").splitlines()]
+        return next((int(line[1]) for line in lines if line[:1] == [name]), 0)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _found(process: Path) -> tuple[Path, ...]:
+    try:
+        return _files(
             (process / "cgroup").read_text("utf-8"),
             (process / "mountinfo").read_text("utf-8"),
         )
     except OSError:  # not Linux, or hidden
-        return []
-    limits = [_read(file) for file in files]
-    return [limit for limit in limits if limit is not None]
+        return ()
 
 
 @lru_cache(maxsize=1)

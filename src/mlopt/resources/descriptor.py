@@ -34,9 +34,9 @@ class Resources:
     workers : int, default=1
         Processes that share the work; 1 means this process.
     threads : int, default=1
-        Threads of one worker.
+        Threads of one worker, the least one.
     memory : int, default=8 GiB
-        Bytes of all workers together.
+        Bytes of all workers together, each taken to have what the least one has.
     gemm_f64, gemm_f32 : float
         Flop/s of a matrix product on one thread.
     bandwidth, bandwidth_all : float
@@ -143,8 +143,7 @@ class Resources:
             Probe its workers. Without one, this process is probed even if a client is
             active somewhere.
         refresh : bool, default=False
-            Measure again instead of remembering. Worth it when the first probe ran on a
-            busy machine.
+            Measure again instead of remembering.
 
         Returns
         -------
@@ -154,8 +153,9 @@ class Resources:
         Notes
         -----
         Rates of this process are kept in memory and for a week in the user's cache
-        directory, by host, processor, threads and NumPy version; those of a cluster in
-        memory, by the id of its scheduler. Workers, threads and memory are always looked
+        directory, by host, processor, threads and NumPy version, but for ten minutes only
+        where others were at work meanwhile; those of a cluster in memory, by the id of its
+        scheduler. Workers, threads and memory are always looked
         up anew. A calibration of this machine is found where rates are kept.
         """
         from mlopt.resources.probe import probe

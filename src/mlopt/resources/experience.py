@@ -26,6 +26,7 @@ from typing import Any
 
 from mlopt.locking import cached_property, in_forks, open_in_forks
 from mlopt.options import switch
+from mlopt.prices import price
 from mlopt.resources import cache
 
 SECONDS = "seconds"
@@ -45,10 +46,13 @@ _SPREAD = 0.3
 """The distance from the mean that is assumed before there are two ratios, a logarithm."""
 _USUAL = 1.6
 """Mean distances that hold four fifths of all ratios, where these are normal."""
+_SHORTEST = price("remember.shortest")
 SETTING = "mlopt.remember"
 """Of ``dask.config``, and DASK_MLOPT__REMEMBER of the environment; on unless false."""
 _APART = 1.0
 """Seconds between two writings: short fits must not wait for the disk one by one."""
+_KIND = "experience"
+"""Of what is kept of a machine, in the name of its file."""
 _MOST = 100
 """Fits that wait for a file that can be written; older ones are forgotten."""
 
@@ -179,6 +183,22 @@ class Seen:
     ratio: float
 
 
+def told(took: float, foreseen: float) -> float | None:
+    """Measured over predicted of one run, as far as it tells something; None where nothing.
+
+    The clock and other programs take so much of either, or give it, that quick runs tell
+    little: those of them that are remembered are those that an accident made longer.
+
+    Parameters
+    ----------
+    took, foreseen : float
+        Seconds.
+    """
+    if took < _SHORTEST or not foreseen > 0:
+        return None
+    return (took + _SHORTEST) / (foreseen + _SHORTEST)
+
+
 _lock = open_in_forks(threading.Lock())
 _waiting: list[Seen] = []
 _last: tuple[object, Experience] = (None, Experience())
@@ -195,7 +215,7 @@ def experience() -> Experience | None:
     if not remembers():
         return None
     with _lock:
-        return _read(_file()).after(_waiting)
+        return _read().after(_waiting)
 
 
 def remember(seen: Iterable[Seen]) -> None:
@@ -215,9 +235,9 @@ def _write() -> None:
     if _waiting:
         _written = time.monotonic()
         with suppress(OSError, RuntimeError), _only_writer(_file()):  # no home, no matter
-            found = _read(_file()).after(_waiting)
+            found, key = _read().after(_waiting), _machine()
             record = {"formulas": cache.FORMULAS, "methods": found.to_dict()}
-            if cache.write(_file(), {"machine": _machine(), **record}):
+            if cache.write(key, _KIND, {"machine": key, **record}):
                 _waiting.clear()
 
 
@@ -243,13 +263,14 @@ def _machine() -> dict[str, str]:
 
 
 def _file() -> Path:
-    return cache.path(_machine(), "experience")
+    return cache.path(_machine(), _KIND)
 
 
-def _read(file: Path) -> Experience:
+def _read() -> Experience:
     """What the file holds; it is read again when it is another one."""
     global _last
     try:
+        file = _file()
         status = file.stat()
     except (OSError, RuntimeError):
         return Experience()

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mlopt import options
@@ -15,11 +16,17 @@ from mlopt.parameters import check_client
 from mlopt.resources import cache
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
-from mlopt.resources.control_groups import group_limits
+from mlopt.resources.control_groups import group_limits, group_rooms, told
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.experience import experience, forget
 from mlopt.resources.measure import measure
 
+_BUSY = 0.4
+"""Share of the cores: of two, a single other program takes more."""
+_SECONDS = ("task", "round_trip")
+"""Of `measure`; all else is a speed."""
+_COUNTED = {"RLIMIT_DATA": 5, "RLIMIT_AS": 0}
+"""Limits of ``ulimit``, and which number of `/proc/self/statm` has the pages that count."""
 _known: dict[str, dict[str, float]] = {}
 _lock = open_in_forks(threading.Lock())
 
@@ -37,8 +44,11 @@ def _probe_process(refresh: bool) -> Resources:
     with _lock:  # two probes at once would measure one another
         rates = None if refresh else _known.get(str(key)) or cache.load(key)
         if rates is None:
+            disturbed = _others_work()
             rates = measure(threads)
-            cache.store(key, rates)
+            if not refresh and (before := cache.load(key, disturbed=True)):
+                rates = _best(before, rates)
+            cache.store(key, rates, disturbed=disturbed)
         _known[str(key)] = rates
     return _process(threads, key, rates)
 
@@ -47,10 +57,24 @@ def remembered() -> Resources:
     """See `Resources.remembered`."""
     threads, key = _this_machine()
     with _lock:
-        rates = _known.get(str(key)) or cache.load(key)
+        rates = _known.get(str(key)) or cache.load(key, disturbed=True)
         if rates is not None:
             _known[str(key)] = rates
     return configured(_process(threads, key, rates or {}))
+
+
+def _others_work() -> bool:
+    """Whether so many cores were busy in the last minute that rates may be wrong."""
+    try:
+        return os.getloadavg()[0] > _BUSY * (os.cpu_count() or 1)
+    except (AttributeError, OSError):  # a system that does not tell
+        return False
+
+
+def _best(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """Of each rate the better: what disturbs a measurement makes it worse."""
+    best = {name: min if name in _SECONDS else max for name in now}
+    return {name: best[name](rate, before.get(name, rate)) for name, rate in now.items()}
 
 
 def _this_machine() -> tuple[int, dict[str, str]]:
@@ -116,9 +140,24 @@ def configured(resources: Resources) -> Resources:
 
 
 def memory_limit() -> int:
-    """Bytes that this process may use: of the machine, or as its limits say if less."""
-    limits = [machine_memory(), *group_limits(), *_process_limits()]
-    return min((limit for limit in limits if limit), default=Resources().memory)
+    """Bytes that this process may use: of the machine, or as its limits say if less.
+
+    So does the user, by ``mlopt.resources.memory``.
+    """
+    limits = [machine_memory(), *group_limits(), *_process_limits().values()]
+    return _set(min((limit for limit in limits if limit), default=Resources().memory))
+
+
+def memory_free() -> int:
+    """Bytes of `memory_limit` that neither this process nor others have taken."""
+    machine = machine_memory() or Resources().memory
+    available = 1024 * told(Path("/proc/meminfo"), "MemAvailable:") or machine
+    return _set(max(0, min([available, *group_rooms(machine), *_process_rooms()])))
+
+
+def _set(memory: int) -> int:
+    """So many bytes, or as many as the user has set, if less."""
+    return min(memory, configured(Resources(memory=max(1, memory))).memory)
 
 
 def machine_memory() -> int | None:
@@ -129,13 +168,21 @@ def machine_memory() -> int | None:
         return None
 
 
-def _process_limits() -> list[int]:
+def _process_limits() -> dict[str, int]:
     """What ``ulimit -d`` and ``ulimit -v`` allow, where they do."""
     try:
         import resource
     except ImportError:  # not a POSIX system
+        return {}
+    soft = {name: resource.getrlimit(getattr(resource, name))[0] for name in _COUNTED}
+    return {k: limit for k, limit in soft.items() if limit != resource.RLIM_INFINITY}
+
+
+def _process_rooms() -> list[int]:
+    """What these leave beside what the process has."""
+    try:
+        pages = list(map(int, Path("/proc/self/statm").read_text("utf-8").split()))
+    except OSError:  # not Linux
         return []
-    soft = [
-        resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)
-    ]
-    return [limit for limit in soft if limit != resource.RLIM_INFINITY]
+    size = os.sysconf("SC_PAGE_SIZE")
+    return [limit - size * pages[_COUNTED[k]] for k, limit in _process_limits().items()]

@@ -10,7 +10,7 @@ import numpy as np
 from mlopt.cluster import Threads, executor
 from mlopt.cluster.near import would_be_near
 from mlopt.plan import format_bytes
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, is_dask
 
 
 def brought(
@@ -21,10 +21,11 @@ def brought(
     Others as they are, and those for which what is done to such rows is not ``light``.
     And what a plan has to say of it.
     """
-    if not (is_dask(X) and would_be_near(X, y)) or isinstance(executor(), Threads):
+    lazy, _ = is_dask(X), is_dask(y)  # which refuses what has no rows
+    if not (lazy and would_be_near(X, y)) or isinstance(executor(), Threads):
         return X, y, ""
     if hasattr(X, "columns"):  # somewhere in memory: to look at it computes nothing
-        rows, targets = collected(X), collected(y)
+        rows, targets = collected_together(X, y)
         if light is not None and not light(rows, targets):
             return X, y, ""
         return rows, targets, came(rows.memory_usage(deep=True).sum())
@@ -32,7 +33,8 @@ def brought(
         like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
         if not light(like, None if y is None else np.zeros(len(X), int)):
             return X, y, ""
-    return collected(X), collected(y), came(X.nbytes)
+    rows, targets = collected_together(X, y)
+    return rows, targets, came(X.nbytes)
 
 
 def came(nbytes: float) -> str:

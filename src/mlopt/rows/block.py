@@ -125,11 +125,6 @@ def csr_of(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
     return found
 
 
-def beside(block: Block, arrays: Mapping[str, np.ndarray]) -> Block:
-    """The same rows with further per-row arrays."""
-    return block.beside(arrays)
-
-
 def read_only(array: np.ndarray) -> np.ndarray:
     """The same memory, which cannot be changed through it."""
     view = array.view()
@@ -273,8 +268,11 @@ def check_finite(found: Sequence[Found], names: Sequence[str] | None) -> None:
 
 
 def check_unmasked(data: Any, name: str) -> None:
-    """Raise for a masked array: what is masked would be read as if it were not."""
-    if isinstance(data, np.ma.MaskedArray):
+    """Raise for a masked array: what is masked would be read as if it were not.
+
+    Of Dask's arrays, for one that says so before its chunks are read.
+    """
+    if isinstance(getattr(data, "_meta", data), np.ma.MaskedArray):
         raise InputError(
             f"{name} must not be a masked array, because masks would be ignored: fill it "
             f"with `{name}.filled(value)`, or with NaN and an imputer."
@@ -297,20 +295,22 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 MEGABYTE = 1 << 20
 _TARGET, _LARGEST = 8 * MEGABYTE, 256 * MEGABYTE
-_MANY, _PARALLEL, _WORTH = 64, 8, 2048
+_MANY, _PARALLEL, _WORTH, _LEAST = 64, 8, 2048, MEGABYTE
 
 
 def block_count(n: int, nbytes: int) -> int:
     """How many blocks ``n`` rows of ``nbytes`` in all are cut into: a power of two.
 
     4 to 8 MB each, at most 64 of them until a block would pass 256 MB; and up to eight
-    smaller ones, for threads to share, as long as each has 2048 rows. This must depend on
-    the data alone: with it depends the order of every sum.
+    smaller ones, for threads to share, as long as each has 2048 rows and 1 MB: one that is
+    gone through in less time than it takes to hand it over (`benchmarks/blocks.py`) makes a
+    pass longer. This must depend on the data alone: with it depends the order of every sum.
     """
+    worth = min(n / _WORTH, nbytes / _LEAST)
     wanted = max(
         min(_power(nbytes / _TARGET), _MANY),
         _power(nbytes / _LARGEST),
-        min(_PARALLEL, _power(n / _WORTH / 2 + 0.5)),
+        min(_PARALLEL, _power(worth / 2 + 0.5)),
     )
     while wanted > n:
         wanted //= 2

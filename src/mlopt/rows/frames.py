@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
@@ -31,7 +33,7 @@ def frame_names(frame: Any) -> tuple[str, ...]:
 def unique_names(names: Iterable[str]) -> tuple[str, ...]:
     """The same names, refused when one comes twice."""
     found = tuple(names)
-    twice = [f"`{name}`" for name in sorted(set(found)) if found.count(name) > 1]
+    twice = [f"`{name}`" for name, times in sorted(Counter(found).items()) if times > 1]
     if twice:
         raise InputError(
             f"Column names must differ, but these come more than once: {_listed(twice)}. "
@@ -41,28 +43,40 @@ def unique_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def frame_dtype(frame: Any, dtype: Any = None) -> np.dtype:
-    """float32 when a column is float32 and none is wider, else float64.
+    """float32 when that holds all columns of NumPy's types, else float64.
 
     Raises
     ------
     InputError
         When a column holds anything but numbers and booleans.
     """
-    schema = _table(frame).schema
+    check_numbers(table := _numbers(frame))
+    kinds = list(getattr(table.to_native(), "dtypes", ()))
+    # `check_array` asks NumPy for the type that holds all, and has float64 for all others.
+    plain = bool(kinds) and all(isinstance(kind, np.dtype) for kind in kinds)
+    small = plain and np.result_type(*kinds) == np.float32
+    return float_dtype(np.dtype("f4" if small else "f8"), dtype)
+
+
+def check_numbers(table: nw.DataFrame[Any]) -> None:
+    """Raise when a column holds anything but numbers and booleans.
+
+    Raises
+    ------
+    InputError
+    """
+    schema = table.schema
     wrong = [f"`{name}` ({kind})" for name, kind in schema.items() if not _numeric(kind)]
     if wrong:
         raise InputError(
             f"X must hold numbers only; these columns do not: {_listed(wrong)}. Encode "
             "them, for example with `OneHotEncoder` or `OrdinalEncoder`, or drop them."
         )
-    kinds = set(schema.values())
-    small = nw.Float32 in kinds and kinds <= {nw.Float32, nw.Float16}
-    return float_dtype(np.dtype("f4" if small else "f8"), dtype)
 
 
 def frame_matrix(frame: Any, dtype: np.dtype) -> np.ndarray:
     """All columns as one C-contiguous matrix; missing values become NaN."""
-    table = _table(frame)
+    check_numbers(table := _numbers(frame))
     matrix = np.empty(table.shape, dtype)
     kind = nw.Float32 if dtype == np.dtype("f4") else nw.Float64
     for number, name in enumerate(table.columns):
@@ -120,6 +134,23 @@ def _of_dask(kind: Any) -> bool:
 
 def _table(frame: Any) -> nw.DataFrame[Any]:
     return nw.from_native(frame, eager_only=True)
+
+
+def _numbers(frame: Any) -> nw.DataFrame[Any]:
+    """The table; what pandas has as objects, categories or sparse values as float64, where
+    these are numbers."""
+    if hasattr(frame, "isetitem"):
+        kinds = list(map(str, frame.dtypes))
+        wanted = [
+            number
+            for number, kind in enumerate(kinds)
+            if kind in ("object", "category") or kind.startswith("Sparse[")
+        ]
+        frame = frame.copy(deep=False) if wanted else frame
+        for number in wanted:
+            with suppress(TypeError, ValueError):
+                frame.isetitem(number, frame.iloc[:, number].astype(np.float64))
+    return _table(frame)
 
 
 def _numeric(kind: Any) -> bool:

@@ -17,7 +17,7 @@ from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import travel
-from mlopt.rows.block import Block, beside, check_finite, csr_of, narrowed, widened
+from mlopt.rows.block import Block, check_finite, csr_of, narrowed, widened
 from mlopt.rows.columnwise import Columnwise
 from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
@@ -414,7 +414,7 @@ def _beside(shelf: Any, extras: Sequence[Beside]) -> Any:
         return shelf.beside(extras)
     given = [unpack(one) if isinstance(one, Parcel) else one for one in extras]
     return tuple(
-        beside(block, {name: widened(array) for name, array in extra.items()})
+        block.beside({name: widened(array) for name, array in extra.items()})
         for block, extra in zip(shelf, given, strict=True)
     )
 
@@ -436,7 +436,7 @@ def _made_in_doubles(make: Callable[[], Any]) -> Any:
 def _compute_beside(function: Callable[..., Any], shelf: Any, *broadcast: Any) -> Any:
     if isinstance(shelf, LazyShelf):
         return shelf.beside([function(block, *broadcast) for block in shelf])
-    return tuple(beside(block, function(block, *broadcast)) for block in shelf)
+    return tuple(block.beside(function(block, *broadcast)) for block in shelf)
 
 
 def _features(block: Block) -> Any:

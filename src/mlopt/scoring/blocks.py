@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from mlopt.errors import TooLargeError
 from mlopt.locking import open_in_forks
 from mlopt.plan import format_bytes
@@ -19,10 +21,12 @@ from mlopt.readers.blocks import (
     read_matrices,
 )
 from mlopt.readers.files import File, NotAlikeError
-from mlopt.scoring.files import Job, size_of
-from mlopt.sweep.learned import first_step, names_of
-from mlopt.sweep.predict import read_rows, rows_for
-from mlopt.sweep.tabular import ReadColumns
+from mlopt.readers.unpacked import bytes_of
+from mlopt.resources.sizes import memory_of
+from mlopt.scoring.files import Job
+from mlopt.sweep.learned import first_step, names_of, numbered_from
+from mlopt.sweep.predict import known_of, read_rows, rows_for
+from mlopt.sweep.tabular import ReadColumns, ToFloat32
 
 _READING = open_in_forks(threading.Lock())
 """One file is read at a time: readers set the filter of warnings of the process."""
@@ -48,9 +52,7 @@ class Block:
     remarks: tuple[str, ...] = ()
 
     def __sizeof__(self) -> int:
-        from dask.sizeof import sizeof
-
-        return int(sizeof(self.X))
+        return memory_of(self.X)
 
 
 def blocks_of(
@@ -66,9 +68,8 @@ def blocks_of(
         It must be read whole, and is larger than ``memory``.
     InputError
     """
-    size = size_of(job.source)
     reason = "is asked for whole"
-    if size > block_bytes and not whole:
+    if not whole and bytes_of(job.source, block_bytes) > block_bytes:
         start = 0
         try:
             for X in _in_turn(_read(job, model, block_bytes)):
@@ -80,7 +81,7 @@ def blocks_of(
             if start:
                 raise
             reason = f"cannot be read in blocks ({error})"
-    if size > memory:
+    if (size := bytes_of(job.source, memory)) > memory:
         raise TooLargeError(
             f"`{job.source}` {reason}, and its {format_bytes(size)} are more than the "
             f"{format_bytes(memory)} that may be taken: give more memory."
@@ -91,14 +92,34 @@ def blocks_of(
 
 
 def _read(job: Job, model: Any, block_bytes: int) -> Iterator[Any]:
+    if not _goes_by_rows(model):
+        raise NotAlikeError(
+            "not all steps of the model are known to treat each row by itself, as "
+            "`mlopt.register(..., row_wise=True)` says of one"
+        )
     if names_of(model) is None and is_json_lines(File.at(str(job.source))):
         return read_documents(job.source, block_bytes)
     width = getattr(first_step(model), "n_features_in_", None)
     columns = None if width is None else int(width)
-    found = read_matrices(job.source, block_bytes, columns=columns)
+    found = read_matrices(
+        job.source, block_bytes, columns=columns, numbered_from=numbered_from(model)
+    )
     if found is not None:
         return found
-    return read_blocks(job.source, block_bytes, uses=_uses(model))
+    known = known_of(model)
+    return read_blocks(job.source, block_bytes, uses=_uses(model), known=known)
+
+
+def _goes_by_rows(model: Any) -> bool:
+    """Whether predictions of blocks are known to be those of the whole."""
+    from mlopt.pipeline.steps.by_rows import goes_by_rows  # takes a while to import
+
+    steps = [model]
+    if type(model) is Pipeline:  # what our own make of a column, `_uses` takes care of
+        steps = [one for _, one in model.steps if type(one) not in (ReadColumns, ToFloat32)]
+    *before, last = ["passthrough", *steps]
+    method = "predict" if hasattr(model, "predict") else "transform"
+    return all(map(goes_by_rows, before)) and goes_by_rows(last, method)
 
 
 def _in_turn(frames: Iterator[Any]) -> Iterator[Any]:

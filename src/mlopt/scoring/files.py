@@ -29,8 +29,11 @@ class Job:
     output: Path
 
 
-def files_of(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """The files that paths, patterns and folders mean: each once, in order.
+def files_of(
+    paths: str | Path | Iterable[str | Path], output: Path | None = None
+) -> list[Path]:
+    """The files that paths, patterns and folders mean: each once, in order; of those in the
+    folder ``output`` not what was written there.
 
     Raises
     ------
@@ -49,12 +52,25 @@ def files_of(paths: str | Path | Iterable[str | Path]) -> list[Path]:
             inside = [match for match in matches if match.is_file()]
         else:
             inside = [path]
+        if inside != [path] and output is not None:
+            inside = _not_written(inside, output)
         if not inside:
             raise InputError(f"`{one}` must mean a file at least, but there is none.")
         found |= dict.fromkeys(inside)
     if not found:
         raise InputError("There must be a file to predict at least: name some.")
     return list(found)
+
+
+def _not_written(files: Sequence[Path], output: Path) -> list[Path]:
+    """Files without the journal and the predictions of others in their output folder."""
+    names = {file.with_name(f"{file.name}.csv") for file in files}
+    here = output.absolute()
+    return [
+        file
+        for file in files
+        if file.absolute().parent != here or not (file in names or file.name == JOURNAL)
+    ]
 
 
 def is_pattern(path: str | Path) -> bool:

@@ -154,7 +154,7 @@ def predict(
     # of a machine that does other things, too: what is left is theirs, and Python's own
     room = memory_limit() // 4 if memory is None else bytes_of("`memory`", memory, least=1)
     folder = Path(output).expanduser()
-    jobs = jobs_of(files_of(paths), folder)
+    jobs = jobs_of(files_of(paths, folder), folder)
     prepare(jobs, folder, own)
     with Journal(
         folder, digest(name, version("mlopt").encode(), str(proba).encode())

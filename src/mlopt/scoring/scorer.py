@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from mlopt.readers.unpacked import bytes_of
 from mlopt.scoring.blocks import Block, blocks_of
-from mlopt.scoring.files import Job, content_of, size_of
+from mlopt.scoring.files import Job, content_of
 from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.predict import predictions, unreadable_cells
 from mlopt.writing import write_file
@@ -70,7 +71,7 @@ class Scorer:
         """The rows of a file; one of a single block as it is, to be read, predicted and
         written by one thread: threads that hand it on wait for each other's lock.
         """
-        if 0 < size_of(job.source) <= self.block and not whole:
+        if not whole and 0 < bytes_of(job.source, self.block) <= self.block:
             return iter([job])
         return self.blocks(job, whole)
 

@@ -48,30 +48,37 @@ def add(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
             f"{[d.shape for d in deltas]}."
         )
     _check_kinds(arrays, deltas)
-    for array, delta in zip(arrays, deltas, strict=True):
-        add_to(array, delta)
+    add_to(arrays, deltas)
 
 
-def add_to(array: Array, delta: Array) -> None:
+def add_to(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
     """Add in place; whole numbers must fit.
 
     Raises
     ------
     InputError
-        A sum is beyond what the array holds, which is as it was.
+        A sum is beyond what its array holds; all are as they were.
     """
-    if array.dtype.kind not in "iu":
-        np.add(array, delta, out=array, casting="same_kind")
-        return
+    pairs = list(zip(arrays, deltas, strict=True))
+    totals = [_total(*pair) if pair[0].dtype.kind in "iu" else None for pair in pairs]
+    for (array, delta), total in zip(pairs, totals, strict=True):
+        if total is None:
+            np.add(array, delta, out=array, casting="same_kind")
+        else:
+            array[...] = total
+
+
+def _total(array: Array, delta: Array) -> Array:
+    """The sum of whole numbers, if it fits."""
     delta = np.asarray(delta).astype(array.dtype, casting="same_kind")
-    total = array + delta
+    total = np.asarray(array + delta)
     # Signs of both that are not the sum's; where there are none, less than before.
     wrong = total < array if array.dtype.kind == "u" else (array ^ total) & (delta ^ total)
     if bool(wrong.any() if array.dtype.kind == "u" else (wrong < 0).any()):
         raise InputError(
             f"Sums are beyond what {array.dtype} holds: begin with a model of a wider type."
         )
-    array[...] = total
+    return total
 
 
 def add_rows(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:

@@ -159,9 +159,9 @@ class Controller:
         """All members are ready: an epoch begins."""
         self.state = "RUN"
 
-    def joined(self, member: str, cores: int = 1) -> None:
+    def joined(self, member: str) -> None:
         """A member is there; it gets a part if that helps."""
-        self.cores[member] = cores
+        self.cores[member] = 1
 
     def left(self, member: str) -> None:
         """A member is gone, or about to; a part that it has must go to others."""

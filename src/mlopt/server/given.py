@@ -143,7 +143,7 @@ def cells_of(
     InputError
         They are none, or not as the model needs them.
     """
-    if _is_sequence(rows) and (in_parts or not _is_matrix(rows)):
+    if is_in_parts(rows) and (in_parts or not _is_matrix(rows)):
         if y is not None:
             raise InputError("`y` is for rows that are cut here: put it into your blocks.")
         if not rows:
@@ -174,10 +174,6 @@ def cells_of(
         for at in range(size)
     ]
     return cells, cut.executor
-
-
-def _is_sequence(rows: Any) -> bool:
-    return isinstance(rows, Sequence) and not isinstance(rows, str | bytes)
 
 
 def _is_matrix(rows: Sequence[Any]) -> bool:

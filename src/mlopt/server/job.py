@@ -77,9 +77,9 @@ class Job:
     model : ndarray, mapping of str to ndarray, or a sequence of mappings
         To begin with; it is not changed. A sequence is a model in parts.
     rows : array-like (n, d), Rows, or a sequence
-        Rows are cut into blocks. A sequence is taken as blocks, whatever they are; if the
-        model is in parts, a sequence of sequences: strata, each with a block for each part.
-        A step is then given one part.
+        Rows are cut into blocks. A sequence is taken as blocks, whatever they are (in this
+        process as they are, not copies); if the model is in parts, a sequence of sequences:
+        strata, each with a block for each part. A step is then given one part.
     y : array-like of shape (n,), optional
         ``block.extra["y"]``.
     mode : {"async", "bounded", "lockstep"}, optional
@@ -110,7 +110,8 @@ class Job:
     members : int, default=1
         In this process, if it is there.
     n_jobs : int, optional
-        Threads of each member for "threads" and "rotate". Default: all cores.
+        Threads of each member for "threads" and "rotate"; below 0 as in joblib. Default:
+        all cores.
 
     Attributes
     ----------
@@ -234,6 +235,8 @@ class Job:
         ------
         InputError
             A step returned what cannot be added to the model.
+        TaskError
+            A server was sent whole numbers whose sums do not fit the model.
         ClusterError
             No member is left. What was learnt so far is in `model`.
 

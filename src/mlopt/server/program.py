@@ -77,8 +77,7 @@ class Adds(Step):
 
     def visit(self, cell: Any, part: Part, state: Part, passes: int) -> float:
         delta, loss = self.delta(cell, part, state, passes)
-        for name, array in part.items():
-            add_to(array, delta[name])
+        add_to([*part.values()], [delta[name] for name in part])
         return loss
 
     def delta(self, cell: Any, part: Part, state: Part, passes: int) -> tuple[Part, float]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.mesh import Site
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.cluster.wire import Answer, Header
@@ -105,7 +106,8 @@ def cell_message(cell: Any) -> tuple[int, Sequence[Array]]:
 
 
 def keep_cells(site: Site, stratum: int, *cells: Any) -> None:
-    """A task: cells that an executor holds are given to the member's service."""
+    """A task: cells that an executor, or this process, holds are given to the member's
+    service."""
     service = site.service
     assert isinstance(service, JobService)
     for part, cell in enumerate(cells):
@@ -160,15 +162,16 @@ def rotate(
         Passes before.
     passes : int
     threads : int, optional
-        Default: a thread for each core of the member.
+        Below 0 as joblib counts them, of the member's cores. Default: all of these.
     steps : sequence of int, optional
         That each stratum has had, some of them after ``first``: what was interrupted goes
         on. The service's roll has what they have had in the end.
     """
     service = site.service
     assert isinstance(service, JobService)
-    rotation = _Rotation(site, service, homes, first, passes, steps)
-    return rotation.run(threads or site.cores)
+    if threads is None or threads < 0:
+        threads = site.cores + 1 + (threads or -1)
+    return _Rotation(site, service, homes, first, passes, steps).run(threads)
 
 
 class _Rotation:
@@ -228,7 +231,8 @@ class _Rotation:
 
     def _guarded(self) -> None:
         try:
-            self._work()
+            with single_threaded():  # also in threads that are not the task's own
+                self._work()
         except BaseException as error:
             self.errors.append(error)
             self.service.shard.tell()

@@ -8,7 +8,7 @@ done once to what the block has become. No copy is made of what did not change.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mlopt.cluster.wire import Answer, Header
@@ -51,8 +51,8 @@ class _Coming(NamedTuple):
 class Copies:
     """The last copy of each block, in this process."""
 
-    def __init__(self, first: Mapping[int, Copy] | None = None) -> None:
-        self._copies = dict(first or {})
+    def __init__(self) -> None:
+        self._copies: dict[int, Copy] = {}
         self._changing = threading.Lock()
 
     def keep(self, block: int, copy: Copy) -> None:

@@ -18,7 +18,7 @@ import asyncio
 import hmac
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -42,6 +42,9 @@ Headers = tuple[tuple[bytes, bytes], ...]
 ASIDE = 1 << 16
 """Bytes of a body from which it is read beside the event loop: .25 ms of JSON
 (`benchmarks/sizes.py`), as much as the work of a few requests of a row."""
+MOST_REMARKS = 4 << 10
+"""Bytes of remarks in the head of an answer: clients and proxies take heads of 8 kB (nginx)
+to 64 kB (Python's) and refuse the answer beyond."""
 OPEN = ("/", "/health", "/ready")
 """Paths that need no token: they show nothing of the model."""
 POLICY = (
@@ -262,7 +265,7 @@ class Predict:
         extra: Headers = ()
         if answer.remarks:
             beside["remarks"] = answer.remarks
-            extra = ((b"x-remarks", json.dumps(answer.remarks).encode()),)
+            extra = ((b"x-remarks", header_of(answer.remarks)),)
         return writes, extra, write_rows(answer.columns, writes, **beside)
 
     async def _predicted(
@@ -364,6 +367,19 @@ class Body:
             if not self.service.queue.reserve(length - self.held):
                 raise self.service.refused()
             self.held = length
+
+
+def header_of(remarks: Sequence[str]) -> bytes:
+    """As many remarks as the head of an answer has room for."""
+    kept: list[str] = []
+    room = MOST_REMARKS
+    for remark in remarks:
+        room -= len(json.dumps(remark)) + 2
+        if room < 0:
+            kept.append(f"and {len(remarks) - len(kept)} more, which JSON has")
+            break
+        kept.append(remark)
+    return json.dumps(kept).encode()
 
 
 def _media(header: bytes) -> str:

@@ -22,7 +22,7 @@ from mlopt.readers.delimited import read_given
 from mlopt.serving.model import ServedModel
 from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.learned import as_learned
-from mlopt.sweep.tabular import check_columns
+from mlopt.sweep.tabular import as_text, check_columns
 
 JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -82,17 +82,23 @@ def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
     InputError
         The body is not what its type says.
     """
-    columns = READERS[media](content, model)
+    columns = dict(READERS[media](content, model))
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise InputError(
             "The columns must have one length of at least 1 row, got lengths of "
             f"{sorted(lengths) or 'nothing'}."
         )
-    kinds = tuple(
-        _kind(column.name, column.kind, columns[column.name]) for column in model.columns
-    )
-    return Rows(columns, kinds, lengths.pop())
+    kinds = []
+    for column in model.columns:
+        name, values = column.name, columns[column.name]
+        kind = _kind(name, column.kind, values)
+        if column.kind == "category" and kind not in ("text", "whole"):
+            # Here, with all its rows: of a part of them it might be another text.
+            columns[name] = _cells(pd.Series(as_text(pd.Series(values))))
+            kind = "text"
+        kinds.append(kind)
+    return Rows(columns, tuple(kinds), lengths.pop())
 
 
 def frame_of(parts: Sequence[Rows], model: ServedModel) -> pd.DataFrame:
@@ -110,9 +116,11 @@ def frame_of(parts: Sequence[Rows], model: ServedModel) -> pd.DataFrame:
 
 
 def write_rows(columns: Columns, media: str, **beside: Any) -> bytes:
-    """Predictions as a body; what is said ``beside`` them has a place in JSON alone."""
+    """Predictions as a body; what is said ``beside`` them has a place in JSON alone, and
+    there where no column has its name.
+    """
     if media == JSON:
-        return msgspec.json.encode({**columns, **beside})
+        return msgspec.json.encode({**columns, **beside, **columns})  # which come first
     if media == ARROW:
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         sink = pa.BufferOutputStream()
@@ -145,10 +153,7 @@ def _of_json(content: bytes, model: ServedModel) -> Columns:
 
 def _of_text(separator: str) -> Callable[[bytes, ServedModel], Columns]:
     def read(content: bytes, model: ServedModel) -> Columns:
-        reads = model.reads
-        # As the model has learned to read them: "1.500" may be more than a thousand.
-        texts = [] if reads is None else list(reads.decimals or {})
-        frame = read_given(content, separator, texts)
+        frame = read_given(content, separator, model.texts)
         check_columns(model.names, frame.columns)
         return {name: _cells(frame[name]) for name in model.names}
 
@@ -168,6 +173,12 @@ def _of_arrow(content: bytes, model: ServedModel) -> Columns:
         names = table.column_names
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"The body is no Arrow IPC: {str(error)[:200]}.") from None
+    if table.num_rows > 8 * len(content) or table.get_total_buffer_size() > len(content):
+        # What is read takes memory that the body has no credits for.
+        raise InputError(
+            f"The body must hold its {table.num_rows:,} rows unpacked: write Arrow IPC "
+            "without compression, and columns with a type, not of nulls alone."
+        )
     check_columns(model.names, names)
     if len(set(names)) < len(names):
         raise InputError("Each column must have a name of its own.")
@@ -220,11 +231,8 @@ def _kind(name: str, role: str, values: Sequence[Any]) -> Hashable:
         return "number"
     if known <= {str}:
         return "text"
-    if role == "category" and known <= {int, float} and largest < EXACT:
-        # 1.0 is read as 1 where all are whole.
-        return (
-            "whole"
-            if all(v is None or v != v or v % 1 == 0 for v in values)
-            else "fraction"
-        )
+    whole = role == "category" and known <= {int, float} and largest < EXACT
+    # 1.0 is read as 1 where all are whole.
+    if whole and all(v is None or v != v or v % 1 == 0 for v in values):
+        return "whole"
     return types, largest >= EXACT

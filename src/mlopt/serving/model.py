@@ -20,7 +20,7 @@ from mlopt.errors import InputError
 from mlopt.sweep.learned import Learned, first_step, learned, names_of
 from mlopt.sweep.models import load, model_file
 from mlopt.sweep.outputs import RESULT, plain
-from mlopt.sweep.predict import predictions
+from mlopt.sweep.predict import predictions, texts_of
 from mlopt.sweep.tabular import ReadColumns
 
 Kind = Literal["number", "category", "date", "value"]
@@ -75,6 +75,8 @@ class ServedModel:
     columns : tuple of Column
     reads : ReadColumns or None
         The step that reads tables, where the model begins with it.
+    texts : tuple of str
+        Columns whose cells in a text stay as they are written.
     token : str
         Of the file's content.
     card : mapping
@@ -88,6 +90,7 @@ class ServedModel:
     estimator: Any
     columns: tuple[Column, ...]
     reads: ReadColumns | None
+    texts: tuple[str, ...]
     token: str
     card: Mapping[str, Any]
     stamp: tuple[int, ...]
@@ -126,7 +129,8 @@ def load_served(path: Path) -> ServedModel:
     token = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     card = {"file": file.name, "model": token, **_card(estimator), **_results(file)}
     proba = hasattr(estimator, "predict_proba")
-    model = ServedModel(estimator, columns, reads, token, card, stamp, proba)
+    texts = tuple(texts_of(estimator))
+    model = ServedModel(estimator, columns, reads, texts, token, card, stamp, proba)
     try:
         predictions(estimator, model.example(), proba=model.has_probabilities)
     except Exception as error:  # whatever steps raise that do not fit each other

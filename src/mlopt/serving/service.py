@@ -32,9 +32,17 @@ client alone, as many as there may be, and so many that only their number counts
 the least is taken: anything else that the machine does makes a call longer, never shorter.
 """
 
+PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until another process for the models is tried where one has not begun, doubled
+each time: it takes about 2 s of CPU, and what it lacks, as memory, may be back at once.
+"""
+
 TURNS = 3
 """Turns of the event loop in which what has arrived becomes a request: one receives it, one
 runs its task, and one is theirs who came between."""
+
+LOOK = 0.01
+"""Seconds between two looks at whether all is answered: nobody sees so short a wait."""
 
 
 class NoCreditError(Exception):
@@ -320,9 +328,17 @@ class Service:
         self.tell("the process of the models has ended: another one begins")
 
         async def revive() -> None:
-            self._caller.close()
-            self._caller = await asyncio.to_thread(Caller, self._is_apart)
-            await self.reload()
+            pause = PAUSE
+            while self.lost:  # a new file may have been loaded meanwhile
+                self._caller.close()
+                try:
+                    self._caller = await asyncio.to_thread(Caller, self._is_apart)
+                    if await self.reload():
+                        return
+                except (ClusterError, OSError) as error:
+                    self.tell(f"the models have no process, in {pause:g} s again: {error}")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
         self._reviving = asyncio.get_running_loop().create_task(revive())
 
@@ -359,22 +375,17 @@ class Service:
                 await self.reload()
             before = now
 
-    async def drain(self, every: float = 0.01) -> None:
-        """Let nothing in any more, and wait until all that was is answered.
-
-        Parameters
-        ----------
-        every : float
-            Seconds between two looks.
-        """
+    async def drain(self) -> None:
+        """Let nothing in any more, and wait until all that was is answered."""
         self.draining = True
         while self.queue.open_requests or self.queue.open_bytes:
-            await asyncio.sleep(every)
+            await asyncio.sleep(LOOK)
 
     def close(self) -> None:
-        """End the thread, and the model's process."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        """End the model's process, whatever it is at, and the thread that calls it."""
+        self.lost = True  # and it needs no other one
         self._caller.close()
+        self._thread.shutdown(wait=True, cancel_futures=True)
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """What holds at this moment."""

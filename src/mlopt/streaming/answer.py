@@ -34,17 +34,16 @@ class Answer(Future):
         self._free()
         return True
 
-    def settle(self, result: Any = None, error: BaseException | None = None) -> bool:
-        """Give the result, or what went wrong; False where it is cancelled."""
+    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Give the result, or what went wrong, unless it is cancelled."""
         with self._deciding:
             if self.cancelled():
-                return False
+                return
             self.set_running_or_notify_cancel()
         if error is None:
             self.set_result(result)
         else:
             self.set_exception(error)
-        return True
 
 
 class Request:

@@ -140,11 +140,6 @@ class Flow:
         """A stage or a source has dropped what it took, of a request that is over."""
         self._alive(taken)
 
-    @property
-    def idle(self) -> bool:
-        """Whether no request is waiting or under way."""
-        return not self.ingress.batches and not self.allowance.used
-
     def _alive(self, taken: Taken) -> bool:
         """Whether the request is still wanted; if not, what was taken of it is free."""
         if taken.batch not in self.dead:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from mlopt.cluster.limits import single_threaded
@@ -18,6 +19,7 @@ from mlopt.errors import (
 )
 from mlopt.events import Event, GateWaited, Observer, RequestDone
 from mlopt.plan import format_bytes
+from mlopt.resources.sizes import memory_of
 from mlopt.streaming.answer import Answer, Request
 from mlopt.streaming.credits import BARRIER, Allowance, Taken
 from mlopt.streaming.deadlines import Deadlines
@@ -75,7 +77,8 @@ class Running:
         self.began = time.monotonic()
         self.busy_since = self.busy = 0.0
         self.peak = self.longest = 0
-        self._observer, self._telling = observer, threading.Lock()
+        # One that hears of a request may cancel another, which is an event, too.
+        self._observer, self._telling = observer, threading.RLock()
         self.lock = threading.Lock()
         self._changed = threading.Condition(self.lock)
         self.flow = Flow(
@@ -177,11 +180,11 @@ class Running:
     def _make_feeds(self) -> None:
         while (turn := self._taken(self._source)) is not None:
             request = turn.batch
-            if turn.number == 0:
-                self._opened(request)
-            early = len(self.measured[0].sizes) < SAMPLES
-            began = clocks(early)
             try:
+                if turn.number == 0:
+                    self._opened(request)
+                early = len(self.measured[0].sizes) < SAMPLES
+                began = clocks(early)
                 feed = request.next_feed()
                 self._check_size(feed)
             except StopIteration:
@@ -383,8 +386,8 @@ class Running:
         thread = threading.Thread(
             target=function, args=args, name=f"mlopt-stream {name}", daemon=True
         )
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     @staticmethod
     def _taken(gate: Gate) -> Taken | None:
@@ -460,17 +463,17 @@ class Running:
             self._apply(self.tuned)
 
     def _apply(self, tuned: Tuned) -> None:
-        for _ in range(min(tuned.replicas[0], tuned.open) - OPEN):
-            self._start(self._make_feeds, SOURCE)
-        for at, stage in enumerate(self.stages):
-            for _ in range(tuned.replicas[at + 1] - (stage.replicas or 1)):
-                self._start(self._work, stage.name, at)
         self._fused = list(tuned.fused[1:])
         allowance = self.flow.allowance
-        bounded = allowance.feeds is not None
-        allowance.change(tuned.open, tuned.feeds if bounded else None)
+        allowance.change(tuned.open, None if allowance.feeds is None else tuned.feeds)
         for _ in range(tuned.open):
             self._wake_source()
+        with suppress(RuntimeError):  # no more threads: it goes on with those that it has
+            for _ in range(min(tuned.replicas[0], tuned.open) - OPEN):
+                self._start(self._make_feeds, SOURCE)
+            for at, stage in enumerate(self.stages):
+                for _ in range(tuned.replicas[at + 1] - (stage.replicas or 1)):
+                    self._start(self._work, stage.name, at)
 
     def _waiter(self, name: str) -> Callable[[float], None]:
         def tell(seconds: float) -> None:
@@ -488,10 +491,8 @@ class Running:
 
 
 def size_of(feed: Any) -> int:
-    """Bytes of a feed, as Dask estimates them."""
-    from dask.sizeof import sizeof
-
+    """Bytes of a feed, about."""
     try:
-        return int(sizeof(feed))
+        return memory_of(feed)
     except Exception:  # what objects of users say of themselves
         return 0

@@ -78,7 +78,8 @@ class Station(Service):
     """
 
     def __init__(self, site: Site, stages: Sequence[Stage], room: Room) -> None:
-        self._stages, self._room = stages, replace(room, cores=site.cores)
+        self._stages = [_alike(stage) for stage in stages]
+        self._room = replace(room, cores=site.cores)
         self._phases: dict[tuple[int, int], Running] = {}
         self._starting, self._closed = threading.Lock(), False
 
@@ -118,6 +119,19 @@ class Station(Service):
                 # A phase that begins with all feeds of a request has them as its request.
                 self._phases[first, last] = Running(stages, None, self._room, ignore)
             return self._phases[first, last]
+
+
+def _alike(stage: Stage) -> Stage:
+    """The stage with as many in it as the user says, in whatever phases it is."""
+    if stage.replicas is None:
+        return stage
+    inside, function = threading.Semaphore(stage.replicas), stage.function
+
+    def limited(feed: Any) -> Any:
+        with inside:
+            return function(feed)
+
+    return replace(stage, function=limited)
 
 
 def through(mesh: Peers, member: str, first: int, last: int, feeds: list[Any]) -> Gone:

@@ -261,8 +261,15 @@ class Stream:
             self._closed = True
             running, self._running = self._running, None
             self._last = running or self._last
-        if running is not None:
+        if running is None:
+            return
+        try:
             running.close(drain, timeout)
+        except DeadlineError:
+            raise
+        except BaseException as error:  # Ctrl-C: nobody waits for answers any more
+            _end(lambda: running.close(drain=False, timeout=None), error)
+            raise
 
     def __enter__(self) -> Self:
         self._started()

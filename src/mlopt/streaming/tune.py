@@ -71,8 +71,6 @@ class Tuned:
         Seconds of a request from opening on.
     memory : float
         Bytes of feeds at most.
-    saved : float
-        CPU seconds a feed that fusing saves.
     """
 
     replicas: tuple[int, ...]
@@ -82,7 +80,6 @@ class Tuned:
     throughput: float
     latency: float
     memory: float
-    saved: float
 
 
 @dataclass(frozen=True)
@@ -136,9 +133,14 @@ def tune(stages: Sequence[Timed], room: Room, arity: float) -> Tuned:
     # One feed in the hands of each replica, and one that waits for it.
     busy = 2 * sum(r * min(m, least) for r, m in zip(replicas, made, strict=True))
     opened = room.open or _opened(stages, busy, arity, barrier)
+    if room.open is None and room.feeds is not None:
+        opened = max(1, min(opened, room.feeds // least))
     feeds = room.feeds or max(opened * least, math.ceil(busy))
     each = max([stage.bytes / m for stage, m in zip(stages, made, strict=True)] + [0.0])
     opened, feeds = _fitted(room, opened, feeds, least, each)
+    if barrier and room.memory is not None and room.feeds is None:
+        # The next request may be longer than the usual one.
+        feeds = max(feeds, int(room.memory / max(each, 1.0)))
     replicas[0] = min(replicas[0], opened)  # the feeds of a request are made in turn
     alone = sum(s.seconds / m for s, m in zip(stages, made, strict=True))
     # Little's law, with the feeds that may be under way, and with the sources.
@@ -148,11 +150,9 @@ def tune(stages: Sequence[Timed], room: Room, arity: float) -> Tuned:
         s.seconds * (1 - 1 / m) for s, m in zip(stages, made, strict=True) if m > 1
     )
     latency = max(alone + (arity - 1) / throughput, opened * arity / throughput)
-    saved = handover * sum(f / m for f, m in zip(fused, made, strict=True))
     return Tuned(
-        tuple(replicas), tuple(fused), opened, feeds, throughput, latency,
-        feeds * each, saved,
-    )  # fmt: skip
+        tuple(replicas), tuple(fused), opened, feeds, throughput, latency, feeds * each
+    )
 
 
 def may_fuse(stage: Timed, after: Timed) -> bool:

@@ -62,7 +62,7 @@ def unreadable(
             cell = cell.item() if isinstance(cell, np.generic) else cell
             sentences.append(
                 f"`{name}`: {len(rows):,} of {len(column):,} cells {are} no {kind} and "
-                f"{are} taken as missing: {cell!r} in {row_list(rows)}"
+                f"{are} taken as missing: {cell!r:.80} in {row_list(rows)}"
             )
     return sentences
 
@@ -92,9 +92,10 @@ def notations(frame: pd.DataFrame, decimals: Mapping[str, str]) -> list[str]:
     sentences = []
     for name, decimal in decimals.items():
         values = cells_of(frame[name], decimal)
-        at = values.first_valid_index()
-        if at is not None:
-            sentences.append(f"`{name}`: {frame[name][at]!r} is read as {values[at]:g}")
+        known = np.flatnonzero(values.notna())
+        if len(known):
+            cell, value = frame[name].iloc[known[0]], values.iloc[known[0]]
+            sentences.append(f"`{name}`: {cell!r} is read as {value:g}")
     return sentences
 
 

@@ -76,6 +76,7 @@ class Search(Strict, frozen=True):
     ----------
     timeout : float or str
         Seconds for the whole sweep: reading, search and the final fit; or "1m", "1h30m".
+        None, in Python, for no limit.
     n_trials : int, optional
         Configurations to try; None for as many as the time allows.
     storage : str, optional
@@ -162,6 +163,8 @@ def load(path: Path) -> Config:
 def settled(config: Config | None, **given: Any) -> Config:
     """As `override`, of what a user writes in Python: only keys that there are.
 
+    ``timeout=None`` is no limit, as in `ModelSearchCV`.
+
     Raises
     ------
     ConfigError
@@ -173,7 +176,11 @@ def settled(config: Config | None, **given: Any) -> Config:
             f"unknown setting `{unknown[0]}`.{did_you_mean(unknown[0], known)} "
             f"Settings: {', '.join(known)}."
         )
-    return override(config or Config(), **given)
+    found = override(config or Config(), **given)
+    if given.get("timeout", 0.0) is not None:
+        return found
+    endless = msgspec.structs.replace(found.search, timeout=None)
+    return msgspec.structs.replace(found, search=endless)
 
 
 def override(config: Config, **given: Any) -> Config:

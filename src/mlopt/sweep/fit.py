@@ -59,6 +59,7 @@ def fit_one(
     prepared = read_and_prepare(clock, config, None, None, [family])
     threads = count_threads(config.search.n_jobs)
     model = clock.measure("fit", lambda: _fit(prepared, family, threads))
+    prepared.mark(model)
     scorer = get_scorer(prepared.scoring)
     X, y = prepared.X_test, prepared.y_test
     score = clock.measure("test", lambda: float(scorer(model, X, y)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = re.compile(r"[=@\t\r].|[+-].*[^\d\s.,()/+-]", re.DOTALL)
+"""What a spreadsheet would run: not a sign alone, as labels are, nor one before digits."""
 
 
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -23,7 +25,7 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _runs(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(FORMULA)
+    return isinstance(value, str) and FORMULA.match(value) is not None
 
 
 def _different(column: Any) -> Any:

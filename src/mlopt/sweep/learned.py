@@ -51,6 +51,16 @@ def names_of(estimator: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
+def numbered_from(estimator: Any) -> int | None:
+    """The number of the first column in the LIBSVM file that a model was trained on."""
+    return getattr(estimator, "numbered_from_", None)
+
+
+def decimal_of(estimator: Any) -> str | None:
+    """ "," where numbers of the text that a model was trained on had a decimal comma."""
+    return getattr(estimator, "decimal_", None)
+
+
 def learned(estimator: Any) -> dict[str, Learned]:
     """What is known of columns, by name."""
     known: dict[str, Learned] = {}

@@ -14,8 +14,11 @@ from scipy import sparse
 
 from mlopt.errors import ConfigError, InputError, did_you_mean
 from mlopt.readers import check_table, read_table
-from mlopt.readers.table import listed
+from mlopt.readers.delimited import is_text
+from mlopt.readers.table import UNKNOWN, Known, listed
 from mlopt.rows.block import as_csr
+from mlopt.rows.source import collected
+from mlopt.sweep.target import infer
 from mlopt.writing import name_of
 
 
@@ -32,15 +35,32 @@ class Source:
         May have missing values, if ``X`` is a table.
     remarks : tuple of str
         How it was read, where that may surprise.
+    numbered_from : int or None
+        As of `read_table`.
+    decimal : str or None
+        As of `Table`.
     """
 
     name: str
     X: Any
     y: pd.Series
     remarks: tuple[str, ...] = ()
+    numbered_from: int | None = None
+    decimal: str | None = None
+
+    @property
+    def known(self) -> Known:
+        """What is known of another text with these columns."""
+        if not isinstance(self.X, pd.DataFrame):
+            return UNKNOWN
+        columns = {**self.X, str(self.y.name): self.y}
+        texts = [name for name, column in columns.items() if is_text(column)]
+        return Known(tuple(columns), texts, self.decimal)
 
 
-def from_file(path: str, target: str | None, columns: int | None = None) -> Source:
+def from_file(
+    path: str, target: str | None, like: Source | None = None, task: str = "regression"
+) -> Source:
     """Read a file, or one of scikit-learn's bundled sets.
 
     Parameters
@@ -48,8 +68,11 @@ def from_file(path: str, target: str | None, columns: int | None = None) -> Sour
     path : str
     target : str or None
         May be left out where the format sets the target apart.
-    columns : int, optional
-        Features of a LIBSVM file, when its rows may lack the last ones.
+    like : Source, optional
+        The rows to train on, as which these are read: those of a LIBSVM file may lack the
+        first or the last columns, and cells of a text may all look like numbers.
+    task : {"auto", "classification", "regression"}
+        Whether the target has labels, which stay as a text has them.
 
     Raises
     ------
@@ -58,12 +81,21 @@ def from_file(path: str, target: str | None, columns: int | None = None) -> Sour
     ConfigError
         The format is a plain table, and ``target`` does not say which column to predict.
     """
-    table = read_table(path, target=target, columns=columns)
+    columns = None if like is None else like.X.shape[1]
+    first = None if like is None else like.numbered_from
+    known = UNKNOWN if like is None else like.known
+    table = read_table(
+        path, target=target, columns=columns, numbered_from=first, known=known
+    )
     name = path if path.startswith("sklearn:") else name_of(path)
     if table.y is None:
         raise _no_target(name, table.names)
     y = pd.Series(table.y).rename(table.target or "target").reset_index(drop=True)
-    return Source(name, as_features(table.X), y, table.remarks)
+    found = infer(y.dropna())[0] if task == "auto" else task
+    if like is None and found == "classification":
+        y = table.labels(y)
+    X = as_features(table.X)
+    return Source(name, X, y, table.remarks, table.numbered_from, table.decimal)
 
 
 def check_source(path: str, target: str | None) -> None:
@@ -80,28 +112,39 @@ def _no_target(name: str, names: Sequence[str]) -> ConfigError:
 
 
 def from_frame(frame: Any, target: str, name: str = "data") -> Source:
-    """A table in memory: pandas, polars or Arrow.
+    """A table: of pandas, polars, Arrow or Dask. Columns are called by their texts.
 
     Raises
     ------
     InputError
-        ``target`` is no column of ``frame``.
+        ``target`` is no column of ``frame``, or two columns have one name.
     """
-    if not isinstance(frame, pd.DataFrame):
-        try:
-            frame = nw.from_native(frame, eager_only=True).to_pandas()
-        except TypeError:
-            raise InputError(
-                f"{name} must be a data frame in memory (pandas, polars, Arrow) or the "
-                f"name of a file, got {type(frame).__name__}."
-            ) from None
-    names = list(map(str, frame.columns))
-    if target not in frame.columns:
+    try:
+        frame = in_pandas(collected(frame))
+    except TypeError:
+        raise InputError(
+            f"{name} must be a data frame in memory (pandas, polars, Arrow) or of Dask, or "
+            f"the name of a file, got {type(frame).__name__}."
+        ) from None
+    names = list(frame.columns)
+    if len(twice := frame.columns[frame.columns.duplicated()]):
+        raise InputError(
+            f"The columns of {name} must have names that differ as texts; {twice[0]!r} is "
+            f"there {names.count(twice[0])} times. Rename or drop the others."
+        )
+    if target not in names:
         raise InputError(
             f"`target` must be a column of the table; {target!r} is none."
             f"{did_you_mean(target, names)} Columns: {listed(names)}."
         )
-    return Source(name, as_features(frame.drop(columns=[target])), frame[target])
+    return Source(name, frame.drop(columns=[target]), frame[target])
+
+
+def in_pandas(frame: Any) -> pd.DataFrame:
+    """A data frame in memory, columns called by their texts; else a TypeError."""
+    if not isinstance(frame, pd.DataFrame):
+        frame = nw.from_native(frame, eager_only=True).to_pandas()
+    return frame.rename(columns=str)
 
 
 def as_features(X: Any) -> Any:

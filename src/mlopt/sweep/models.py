@@ -32,6 +32,13 @@ KERNELS = (
 )  # fmt: skip
 """Of Gaussian processes: formulas with numbers."""
 
+DISTANCES = (
+    "BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine",
+    "Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao",
+    "SEuclidean", "SokalMichener", "SokalSneath",
+)  # fmt: skip
+"""Of neighbours: formulas, some with numbers; none is of a function of a user's own."""
+
 TRUSTED = frozenset(
     {
         # A partial only holds a function, which must itself be on this list.
@@ -66,11 +73,13 @@ TRUSTED = frozenset(
         "sklearn.feature_selection._univariate_selection.r_regression",
         "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
         *(f"sklearn.gaussian_process.kernels.{name}" for name in KERNELS),
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in DISTANCES),
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.neighbors._ball_tree.BallTree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
         # Arrays of nodes: a forged one can crash the process, not run code.
         "sklearn.tree._tree.Tree",
         "sklearn.utils._bunch.Bunch",

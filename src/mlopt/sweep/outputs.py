@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from mlopt.errors import InputError
+from mlopt.readers.table import listed
 from mlopt.report.history import FAIL, PRUNED, WAITING, TrialRow
 from mlopt.report.page import render
 from mlopt.report.tables import frame_of
@@ -40,12 +44,22 @@ def write(result: SweepResult, folder: Path) -> None:
     All files are made first and put into place then; ``result.json`` is not there while
     they move, so that where it is, all are of one run. A file of an earlier run that this
     one does not make is removed; a model is kept as ``earlier-model.skops``.
+
+    Raises
+    ------
+    Exception
+        No file takes the model, as one of a type that nobody reviewed; all else is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     finish_files(folder)
     plan = json.dumps(result.plan.to_dict(), indent=2)
+    models, refused = dict[str, bytes](), list[Exception]()
+    try:
+        models = _model_files(result)
+    except Exception as error:  # of a type that nobody reviewed, or that skops cannot write
+        refused = [error]
     files = {
-        **_model_files(result),
+        **models,
         **_trial_files(result.trials, result.config),
         "plan.txt": f"{result.plan.explain(verbose=True)}\n".encode(),
         "plan.json": f"{plan}\n".encode(),
@@ -56,6 +70,8 @@ def write(result: SweepResult, folder: Path) -> None:
         _set_aside(folder / name)
     last = folder / RESULT
     write_files({folder / name: content for name, content in files.items()}, last=last)
+    if refused:
+        raise refused[0]
 
 
 def write_trials(rows: Sequence[TrialRow], config: Config, folder: Path) -> None:
@@ -66,8 +82,8 @@ def write_trials(rows: Sequence[TrialRow], config: Config, folder: Path) -> None
 
 
 def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
-    """Refuse an output folder that results could not be written to, or that holds the data;
-    end what a killed process began there.
+    """Refuse an output folder that results could not be written to, or that holds the data
+    or files of those names that no sweep wrote; end what a killed process began there.
 
     Raises
     ------
@@ -77,20 +93,49 @@ def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
     check_outputs([folder / name for name in NAMES], paths)
     check_writable(folder)
     finish_files(folder)
+    if _before(folder):
+        return
+    there = (name for name in sorted(NAMES) if os.path.lexists(folder / name))
+    if foreign := [name for name in there if not _has_trials(folder / name)]:
+        raise InputError(
+            f"`output` must not hold files of others that a sweep would replace, but "
+            f"`{folder}` has {listed(foreign)}: name another folder."
+        )
+
+
+def _before(folder: Path) -> dict[str, Any]:
+    """What an earlier sweep said of itself in ``folder``; empty without one."""
+    with suppress(OSError, ValueError):
+        found = json.loads((folder / RESULT).read_text("utf-8"))
+        return found if isinstance(found, dict) and "study" in found else {}
+    return {}
+
+
+def _has_trials(path: Path) -> bool:
+    """Whether a file has trials of a sweep, which without a model writes nothing else."""
+    if not path.name.startswith("trials."):
+        return False
+    try:
+        frame = (
+            pd.read_csv(path, nrows=0) if path.suffix == ".csv" else pd.read_parquet(path)
+        )
+    except (OSError, ValueError):  # not of that format
+        return False
+    return [*frame][:2] == ["number", "family"]
 
 
 def replaces(result: SweepResult, folder: Path) -> str:
     """A sentence on what `write` would replace in ``folder`` of another study."""
+    before = _before(folder)
+    if before.get("study") in (None, result.search.study_name):
+        return ""
     try:
-        before = json.loads((folder / RESULT).read_text("utf-8"))
-        if before["study"] == result.search.study_name:
-            return ""
         return (
             f"this replaces the results of {before['n_trials']} trials of "
             f"{', '.join(before['families'])}: best {before['scoring']} "
             f"{before['best_score']:.5g}; their study stays in the storage"
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return ""
 
 

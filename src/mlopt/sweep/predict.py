@@ -16,11 +16,22 @@ from mlopt.errors import InputError, InputWarning
 from mlopt.readers import BUNDLED, read_jsonl, read_table
 from mlopt.readers.blocks import is_json_lines, read_records
 from mlopt.readers.files import File
+from mlopt.readers.table import Known
 from mlopt.sweep.cells import unreadable
-from mlopt.sweep.learned import as_learned, first_step, learned, names_of
+from mlopt.sweep.learned import (
+    as_learned,
+    decimal_of,
+    first_step,
+    learned,
+    names_of,
+    numbered_from,
+)
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.models import load
 from mlopt.sweep.tabular import ReadColumns, check_columns
+
+TRUTHS = {"True", "False"}
+"""Texts of a category that files had as true and false, with gaps."""
 
 
 def predict_file(
@@ -80,8 +91,29 @@ def read_rows(estimator: Any, data: str) -> tuple[Any, tuple[str, ...]]:
             return read_jsonl(data, label=None)[0], ()
         return rows_for(estimator, read_records(data)), ()
     width = getattr(first_step(estimator), "n_features_in_", None)
-    table = read_table(data, columns=None if width is None else int(width))
+    columns, first = None if width is None else int(width), numbered_from(estimator)
+    known = known_of(estimator)
+    table = read_table(data, columns=columns, numbered_from=first, known=known)
     return rows_for(estimator, table.X), table.remarks
+
+
+def known_of(estimator: Any) -> Known:
+    """What a model knows of texts that it reads."""
+    return Known(names_of(estimator) or (), texts_of(estimator), decimal_of(estimator))
+
+
+def texts_of(estimator: Any) -> list[str]:
+    """Columns whose cells stay as files write them: files, too, gave texts in training."""
+    known, first = learned(estimator), first_step(estimator)
+    if not isinstance(first, ReadColumns):
+        return [name for name, one in known.items() if one.is_text]
+    categories = (
+        name
+        for name in first.categories
+        if name in known and not TRUTHS.issuperset(known[name].values)
+    )
+    # As the model has learned to read them: "1.500" may be more than a thousand.
+    return [*categories, *(first.dates or {}), *(first.decimals or {})]
 
 
 def rows_for(estimator: Any, X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from mlopt.sweep.loading import Source, without
 from mlopt.sweep.rare import Rare, least_rows, rare_classes
 from mlopt.sweep.registry import families_of
 from mlopt.sweep.roles import Roles, roles_of
+from mlopt.sweep.tabular import check_columns
 from mlopt.sweep.target import Target, align, check_counts, splitter, target_of
 
 
@@ -48,6 +50,10 @@ class Prepared:
     scoring : str
     messages : tuple of str
         What was found out, as sentences.
+    numbered_from : int or None
+        As of `read_table`.
+    decimal : str or None
+        As of `Table`.
     """
 
     name: str
@@ -62,6 +68,8 @@ class Prepared:
     cv_name: str
     scoring: str
     messages: tuple[str, ...]
+    numbered_from: int | None = None
+    decimal: str | None = None
 
     @property
     def target(self) -> Target:
@@ -73,6 +81,15 @@ class Prepared:
         """A token of the content: all rows, the families and the way of judging."""
         rows = self.X, self.y, self.X_test, self.y_test
         return token_of((*rows, self.families, self.target.name, self.cv, self.scoring))
+
+    def mark(self, model: Any) -> None:
+        """Have a model know how the file that it was trained on numbers its columns, and
+        writes numbers.
+        """
+        if self.numbered_from is not None:
+            model.numbered_from_ = self.numbered_from
+        if self.decimal is not None:
+            model.decimal_ = self.decimal
 
 
 def prepare(
@@ -124,10 +141,13 @@ def prepare(
             )
     X, X_test, y, y_test = parts
     roles = _roles(X, config.data.drop, target.name)
+    if test is not None:
+        _check_test(test.name, X, X_test, roles)
     if roles is not None:
         messages += roles.describe()
         messages += _noticed(whole.X, X_test if test else None, roles, y, X)
-    case = Case(roles, target, X.shape[0], _width(X, roles), config.search.seed)
+    width = X.shape[1] if roles is None else len(roles.used)
+    case = Case(roles, target, X.shape[0], width, config.search.seed)
     cv, cv_name = splitter(config.search.cv, target, X.shape[0], config.search.seed)
     check_counts(y, target, max(2, cv.get_n_splits()))
     families = families_of(case, config.families, only)
@@ -146,6 +166,8 @@ def prepare(
         cv_name,
         config.search.scoring or target.scoring,
         tuple(messages),
+        source.numbered_from,
+        source.decimal,
     )
 
 
@@ -189,6 +211,13 @@ def check_scorer(name: str | None, target: Target, y: NDArray[Any]) -> None:
                 "that is looked for as 1 and the other as 0"
                 + (f", or take {mean!r}, the mean over the classes." if known else ".")
             )
+
+
+def looks_for_one(name: str | None) -> bool:
+    """Whether a metric asks which class is 1, as it does where classes have names."""
+    names = np.array(["no", "yes"])
+    target = Target("", "classification", "", names)
+    return name is not None and "pos_label" in _refused(name, target, names)
 
 
 def _refused(name: str, target: Target, y: NDArray[Any]) -> str:
@@ -249,6 +278,17 @@ def _tested(
     return without(whole, ~stay), y[stay]
 
 
+def _check_test(name: str, X: Any, X_test: Any, roles: Roles | None) -> None:
+    """Refuse before the search what the final test would fail on."""
+    if roles is not None:
+        check_columns(roles.used, X_test.columns)
+    elif X.shape[1] != X_test.shape[1]:
+        raise InputError(
+            f"{name} must have the {X.shape[1]} columns of the data; it has "
+            f"{X_test.shape[1]}."
+        )
+
+
 def _noticed(
     whole: pd.DataFrame,
     test: pd.DataFrame | None,
@@ -260,7 +300,7 @@ def _noticed(
     numbers = (*roles.numbers, *roles.codes)
     told = notations(whole, roles.decimals)
     told += unreadable(whole, numbers, roles.dates, roles.decimals)
-    if test is not None and {*numbers, *roles.dates} <= set(test.columns):
+    if test is not None:
         told += [
             f"test: {text}"
             for text in unreadable(test, numbers, roles.dates, roles.decimals)
@@ -280,6 +320,13 @@ def _split(
     share = config.data.holdout
     # One row of each class must reach the test part, and three must remain.
     check_counts(y, target, 5)
+    tested = math.ceil(len(y) * share)
+    if min(tested, len(y) - tested) < len(target.classes):
+        raise InputError(
+            f"`holdout` must leave a row of each of the {len(target.classes)} classes in "
+            f"both parts; {share:g} of {len(y)} rows are {tested}. Set another share, or "
+            "give a `test` table."
+        )
     train, held = train_test_split(
         np.arange(len(y)),
         test_size=share,
@@ -329,7 +376,3 @@ def _roles(X: Any, drop: Iterable[str], target: str) -> Roles | None:
             + "; ".join(roles.describe())
         )
     return roles
-
-
-def _width(X: Any, roles: Roles | None) -> int:
-    return X.shape[1] if roles is None else len(roles.used)

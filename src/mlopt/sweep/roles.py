@@ -50,7 +50,8 @@ class Roles:
     categories : mapping of str to int
         Text and the like, with the number of values each has.
     dates : mapping of str to str
-        Dates, with the format that reads them ("" when they are dates already).
+        Dates, with the format that reads them ("" when they are dates already: texts are
+        read as ISO 8601 then).
     parts : mapping of str to tuple of str
         Which parts of each date differ between rows: only they say anything.
     dropped : mapping of str to str
@@ -139,8 +140,9 @@ def _judge_numbers(values: pd.Series, rows: int) -> tuple[str, Any]:
     if not types.is_integer_dtype(values.dtype):
         return "number", None
     levels = len(values)
-    # Part of the rows may be set aside, so that the numbers have gaps.
-    if levels == rows > 20 and values.max() - values.min() < 2 * levels:
+    # Part of the rows may be set aside, so that the numbers have gaps. The span of narrow
+    # integers may be more than they hold.
+    if levels == rows > 20 and int(values.max()) - int(values.min()) < 2 * levels:
         return "dropped", "it numbers the rows"
     return ("code", None) if 2 < levels <= CODE_LEVELS else ("number", None)
 
@@ -180,10 +182,10 @@ def date_format(values: pd.Series) -> str | None:
 
 def read_dates(column: pd.Series, layout: str) -> pd.Series:
     """Dates without a time zone; what cannot be read is missing."""
-    if not layout:
-        dates = pd.to_datetime(column, errors="coerce", utc=True)
-    else:
-        dates = pd.to_datetime(column, errors="coerce", utc=True, format=layout)
+    if not layout and column.dtype.kind in "OU":
+        # Of texts pandas would take the first one's format, and all others for missing.
+        layout = "ISO8601"
+    dates = pd.to_datetime(column, errors="coerce", utc=True, format=layout or None)
     return dates.dt.tz_localize(None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from mlopt.sweep.config import Config, Search, settled
 from mlopt.sweep.loading import Source, from_file, from_frame
 from mlopt.sweep.outputs import check_folder, replaces, write, write_trials
 from mlopt.sweep.planning import sweep_plan
-from mlopt.sweep.prepare import Prepared, prepare
+from mlopt.sweep.prepare import Prepared, looks_for_one, prepare
 from mlopt.sweep.result import SweepInterrupted, SweepResult
 
 END_SHARE = 0.05
@@ -44,7 +45,7 @@ TEST_SCORING: Mapping[str, tuple[str, ...]] = {
 
 def sweep(
     data: Any = None,
-    target: str | None = None,
+    target: str | int | None = None,
     *,
     config: Config | None = None,
     test: Any = None,
@@ -61,14 +62,15 @@ def sweep(
     ----------
     data : data frame or str
         A table in memory, or the name of a file; None: what ``config`` names.
-    target : str, optional
-        The column to predict.
+    target : str or int, optional
+        The column to predict, by its name.
     config : Config, optional
         Settings; by default those of a configuration file without a line.
     test : data frame or str, optional
         Rows to test on at the end; by default a fifth of ``data`` is set aside.
     output : path, optional
-        Directory for the results; nothing is written without one.
+        Directory for the results; nothing is written without one, nor without one in
+        ``config``.
     families : iterable of str
         Families to search; empty for all.
     name : str
@@ -93,7 +95,8 @@ def sweep(
     >>> result.model.predict(new_rows)                      # doctest: +SKIP
     """
     clock = Clock(observer)
-    config = settled(config, target=target, **settings)
+    config = settled(config, target=_named(target), **settings)
+    output = config.output.directory if output is None else output
     if output is not None:
         inputs = (data, test, config.data.path or None, config.data.test)
         check_folder(Path(output), inputs)
@@ -131,7 +134,7 @@ def sweep(
 
 def explain(
     data: Any = None,
-    target: str | None = None,
+    target: str | int | None = None,
     *,
     config: Config | None = None,
     test: Any = None,
@@ -140,11 +143,17 @@ def explain(
 ) -> Plan:
     """The plan of `sweep` with the same arguments; trains nothing."""
     clock = Clock(events.ignore)
-    config = settled(config, target=target, **settings)
+    config = settled(config, target=_named(target), **settings)
     prepared = read_and_prepare(clock, config, data, test, families)
     search = build_search(prepared, config, clock, None, None)
     plan = search.explain(prepared.X, prepared.y)
     return sweep_plan(prepared, plan, config, {}, None)
+
+
+def _named(target: Any) -> Any:
+    """A column that is called by a number, as that of a table without names."""
+    numbered = isinstance(target, Integral) and not isinstance(target, bool)
+    return str(target) if numbered else target
 
 
 def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> SweepResult:
@@ -152,6 +161,7 @@ def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> Sw
     best = trial_rows(search.events_)[search.best_index_]
     model, checked = getattr(search, "best_estimator_", None), None
     if model is not None:
+        prepared.mark(model)
         clock.tell(f"best {prepared.scoring}: {best.score:.5g}, {best.label}")
         checked = clock.measure("test", lambda: _check(prepared, model))
         clock.tell(f"test {prepared.scoring}: {checked.score(prepared.scoring)}")
@@ -172,7 +182,7 @@ def read_and_prepare(
     rows, columns = source.X.shape
     clock.tell(f"read {source.name}: {rows:,} rows, {columns} columns")
     wanted = test if test is not None else config.data.test
-    apart = None if wanted is None else _source(wanted, config, "test table", columns)
+    apart = None if wanted is None else _source(wanted, config, "test table", source)
     prepared: Prepared = clock.measure(
         "prepare", lambda: prepare(config, source, apart, families)
     )
@@ -226,10 +236,13 @@ def _bandit(name: str) -> Any:
     return None if name == "none" else name
 
 
-def _source(data: Any, config: Config, name: str, columns: int | None = None) -> Source:
+def _source(data: Any, config: Config, name: str, like: Source | None = None) -> Source:
     target = config.data.target
     if data is None or isinstance(data, str | Path):
-        return from_file(str(data or config.data.path), target, columns)
+        task = config.data.task
+        if looks_for_one(config.search.scoring):
+            task = "regression"  # true is 1, and "true" is not
+        return from_file(str(data or config.data.path), target, like, task)
     return from_frame(data, target or "target", name)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pandas as pd
 
+from mlopt.errors import ConfigError
 from mlopt.report.history import best_first
 from mlopt.report.page import render
 from mlopt.report.tables import frame_of
@@ -14,19 +16,20 @@ from mlopt.sweep.result import SweepResult
 from mlopt.sweep.run import sweep
 
 
-def best_model(data: Any = None, target: str | None = None, **given: Any) -> Any:
+def best_model(data: Any = None, target: str | int | None = None, **given: Any) -> Any:
     """Search model families for the best model of a table, fit and test it.
 
     Parameters
     ----------
     data : data frame or str
-        A table in memory, or the name of a file.
-    target : str, optional
-        The column to predict.
+        A table, or the name of a file. Rows of Dask come to this process.
+    target : str or int, optional
+        The column to predict, by its name.
     **given
         Of `mlopt.sweep.run.sweep`: ``test``, ``output``, a directory for the model,
         ``model.skops``, and the other results, ``families``, ``client``; any key of the
-        sections of a configuration, such as ``timeout="2m"`` and ``scoring="roc_auc"``.
+        sections of a configuration, such as ``timeout="2m"`` and ``scoring="roc_auc"``;
+        ``scheduler`` is the address of one that a ``client`` is made for.
 
     Returns
     -------
@@ -55,7 +58,15 @@ def best_model(data: Any = None, target: str | None = None, **given: Any) -> Any
     >>> model.leaderboard_["family"].tolist()
     ['linear', 'linear']
     """
-    result = sweep(data, target, **given)
+    address = given.pop("scheduler", None)
+    if address is not None and given.get("client") is not None:
+        raise ConfigError("`client` and `scheduler` say the same: leave one of them out.")
+    with ExitStack() as stack:
+        if address is not None:
+            from mlopt.cluster.connect import connect  # loads `distributed`
+
+            given["client"] = stack.enter_context(connect(address))
+        result = sweep(data, target, **given)
     model = result.model
     model.leaderboard_ = leaderboard(result)
     model.report_ = render(findings_of(result))

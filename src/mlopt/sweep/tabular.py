@@ -32,6 +32,7 @@ from mlopt.errors import InputError, InputWarning, MissingColumnError, did_you_m
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import is_dask
 from mlopt.sweep.cells import numbers_of
+from mlopt.sweep.loading import in_pandas
 from mlopt.sweep.roles import Roles, date_part, read_dates
 
 SPELLED_OUT = 24
@@ -76,7 +77,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> ReadColumns:
         """Remember the names; nothing else is learned."""
         del y
-        self._check(X)
+        self._named(X)
         wanted = [*self.numbers, *self.categories, *(self.dates or {})]
         self.feature_names_in_ = np.asarray(wanted, dtype=object)
         self.n_features_in_ = len(wanted)
@@ -85,7 +86,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> pd.DataFrame:
         """A data frame of floats and texts, with dates as numbers."""
         check_is_fitted(self)
-        self._check(X)
+        X = self._named(X)
         signs = self.decimals or {}
         columns: dict[str, Any] = {
             name: numbers_of(X[name], signs.get(name, ".")) for name in self.numbers
@@ -98,7 +99,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
             for part in (self.parts or {})[name]:
                 columns[f"{name}: {part}"] = date_part(dates, part)
         for name in self.categories:
-            columns[name] = _as_text(X[name])
+            columns[name] = as_text(X[name])
         return pd.DataFrame(columns, index=X.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -109,15 +110,19 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         ]
         return np.asarray([*self.numbers, *parts, *self.categories], dtype=object)
 
-    def _check(self, X: Any) -> None:
-        if not isinstance(X, pd.DataFrame):
+    def _named(self, X: Any) -> pd.DataFrame:
+        """The table, its columns called by their texts as in training."""
+        try:
+            X = in_pandas(X)
+        except TypeError:
             kind = type(X)
             whole = ": give `X.compute()`" if is_dask(X) else ""
             raise InputError(
-                "A model of a table needs a data frame of pandas, got "
+                "A model of a table needs a data frame of pandas, polars or Arrow, got "
                 f"{kind.__module__.partition('.')[0]}.{kind.__name__}{whole}."
-            )
+            ) from None
         check_columns([*self.numbers, *self.categories, *(self.dates or {})], X.columns)
+        return X
 
 
 class ToFloat32(TransformerMixin, BaseEstimator):
@@ -250,7 +255,7 @@ def _check_read(column: pd.Series, values: Any, kind: str) -> None:
         )
 
 
-def _as_text(column: pd.Series) -> np.ndarray:
+def as_text(column: pd.Series) -> np.ndarray:
     """Texts with NaN where missing; whole numbers read the same as integer or float."""
     missing = column.isna().to_numpy()
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():

@@ -20,6 +20,7 @@ from sklearn.model_selection import (
 )
 
 from mlopt.errors import InputError
+from mlopt.readers.table import as_integers
 
 FEW_CLASSES = 20
 """Whole numbers with at most so many values are taken as classes."""
@@ -113,7 +114,10 @@ def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
 def infer(y: pd.Series) -> tuple[str, str]:
     """(task, the reason in words) of a column without missing values."""
     levels = y.nunique()
-    if not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
+    # Numbers as categories are said to be classes, however many there are.
+    said = isinstance(y.dtype, pd.CategoricalDtype)
+    y = _unboxed(y)
+    if said or not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
         return "classification", f"{levels} labels"
     whole = bool((np.asarray(y, dtype=float) % 1 == 0).all())
     if levels < 2 or (whole and levels == 2):
@@ -125,14 +129,26 @@ def infer(y: pd.Series) -> tuple[str, str]:
 
 def as_labels(y: pd.Series | Sequence[Any]) -> NDArray[Any]:
     """Labels as bool, integer, or text of fixed width."""
-    column = pd.Series(y)
+    given = pd.Series(y)
+    column = _unboxed(given)
     if types.is_bool_dtype(column.dtype):
         return np.asarray(column, dtype=bool)
     if types.is_numeric_dtype(column.dtype):
         values = np.asarray(column, dtype=float)
         whole = bool((values % 1 == 0).all())
-        return np.asarray(column, dtype=np.int64) if whole else values
-    return np.asarray(column.astype(str).to_numpy(dtype=object), dtype=str)
+        if whole or not isinstance(given.dtype, pd.CategoricalDtype):
+            return as_integers(np.asarray(column)) if whole else values
+    return np.asarray(given.astype(str).to_numpy(dtype=object), dtype=str)
+
+
+def _unboxed(y: pd.Series) -> pd.Series:
+    """Numbers and truths that are held as objects, decimals or categories as such."""
+    if y.dtype != object and not isinstance(y.dtype, pd.CategoricalDtype):
+        return y
+    found = y.astype(object).infer_objects()
+    if types.infer_dtype(found) == "decimal":  # as databases write prices
+        found = found.astype(float)
+    return found if types.is_numeric_dtype(found.dtype) else y
 
 
 def align(y: pd.Series, target: Target) -> tuple[NDArray[Any], str]:

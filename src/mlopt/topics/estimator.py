@@ -16,7 +16,6 @@ from sklearn.base import (
 )
 from sklearn.utils._param_validation import (
     Interval,
-    InvalidParameterError,
     Options,
     StrOptions,
 )
@@ -24,7 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
-from mlopt.parameters import check_count, seed_of
+from mlopt.parameters import check_count, check_parameters, seed_of
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
 from mlopt.server.layouts.places import Places
@@ -182,10 +181,7 @@ class LatentDirichletAllocation(
             are no words at all, or more tokens than memory holds.
         """
         del y
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise InputError(str(error)) from None
+        check_parameters(self)
         self._check_warm()
         counts = self._counts(X, reset=True)
         documents = Documents.of(counts)
@@ -210,7 +206,8 @@ class LatentDirichletAllocation(
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha, priors.beta
         self.n_iter_, self._seed = training.passes, seed
         self._trained = documents, state
-        self._name_words(X)
+        # sets ``n_features_in_``, and ``feature_names_in_`` where X has names
+        validate_data(self, X, skip_check_array=True, reset=True)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -340,10 +337,6 @@ class LatentDirichletAllocation(
                 f"`components_` has {self.components_.shape[1]} columns."
             )
         return counts
-
-    def _name_words(self, X: Any) -> None:
-        """Set ``n_features_in_``, and ``feature_names_in_`` where X has names."""
-        validate_data(self, X, skip_check_array=True, reset=True)
 
     def _priors(self) -> Priors:
         usual = 1.0 / int(self.n_components)

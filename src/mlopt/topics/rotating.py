@@ -23,7 +23,7 @@ from mlopt.kernels.gibbs import sweep
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.program import Part, Program, Step
 from mlopt.server.strata import Turns
-from mlopt.topics.counting import Priors, is_sparse, likelihood, table
+from mlopt.topics.counting import Priors, is_sparse, likelihood
 from mlopt.topics.documents import Array, Documents
 from mlopt.topics.strata import Cell, Strata
 
@@ -116,10 +116,6 @@ class RotatingGibbs:
         """
         if passes > 0:
             self.layout.advance(passes)
-
-    def counts(self) -> Array:
-        """Tokens of each word that are of each topic, int64 (words, topics)."""
-        return table(self.documents, self.topics, self.number)
 
     def quality(self) -> float:
         """The mean logarithm of how likely tokens are, given the topics that there are."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import Executor
 from mlopt.kernels.gibbs import sweep
 from mlopt.prices import count
-from mlopt.topics.counting import Priors, is_sparse, likelihood, lists, padded_table, table
+from mlopt.topics.counting import Priors, is_sparse, likelihood, lists, padded_table
 from mlopt.topics.documents import Documents
 
 Array = NDArray[Any]
@@ -133,10 +133,6 @@ class GibbsTraining:
         self._of_all = np.bincount(self.topics, minlength=self.number).astype(np.int64)
         given = self.documents, self.topics, self.number
         self._model = lists(*given) if self.sparse else (padded_table(*given),)
-
-    def counts(self) -> Array:
-        """Tokens of each word that are of each topic, int64 (words, topics)."""
-        return table(self.documents, self.topics, self.number)
 
     def quality(self) -> float:
         """The mean logarithm of how likely tokens are, given the topics that there are."""

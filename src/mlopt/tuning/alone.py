@@ -8,7 +8,7 @@ from typing import Any
 
 import joblib
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.validation import _num_samples
 
 from mlopt.rows import Rows
@@ -27,11 +27,11 @@ def every_row(
 def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
     """A clone of ``estimator``, fitted with up to ``threads`` threads.
 
-    What the caller has left open (``n_jobs=None``) is open again afterwards: the model may
-    be used where others work too.
+    What the caller has left open (``n_jobs=None``) stays open, in parts that are fitted
+    within, too: the model may be used where others work too.
     """
     parts = cut(estimator)
-    here = rows.y is not None and not isinstance(rows.X, Rows)
+    here = rows.y is not None and not isinstance(rows.X, Rows) and not routing_enabled()
     if here and can_be_tried(parts.final, _num_samples(rows.y)):
         fitted, X = fit_steps(parts, rows.X, rows.y, rows.fit_params)
         own = params_of_final(parts.path, rows.fit_params)
@@ -40,21 +40,6 @@ def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
         fitted[parts.name] = fit_boosted(model, X, rows.y, arguments)
         return assemble(estimator, fitted)
     fresh = clone(estimator)
-    idle = [name for name, value in fresh.get_params().items() if value is None]
-    idle = [name for name in idle if _uses_threads(fresh, name)]
-    if idle:
-        fresh.set_params(**dict.fromkeys(idle, threads))
     # Starting processes takes seconds, and a copy of the rows for each.
-    with joblib.parallel_config(backend="threading"):
-        fit_fold(fresh, rows)
-    if idle:
-        fresh.set_params(**dict.fromkeys(idle))
-    return fresh
-
-
-def _uses_threads(estimator: Any, name: str) -> bool:
-    """Whether the parameter ``name`` says how many threads there are."""
-    path, _, last = name.rpartition("__")
-    owner = estimator.get_params().get(path) if path else estimator
-    # It has had no effect there since scikit-learn 1.8, which warns of it.
-    return last == "n_jobs" and not isinstance(owner, LogisticRegression)
+    with joblib.parallel_config(backend="threading", n_jobs=threads):
+        return fit_fold(fresh, rows)

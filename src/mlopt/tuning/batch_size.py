@@ -11,6 +11,7 @@ import math
 
 from mlopt.errors import InputError
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
+from mlopt.gd.row_products import beyond
 from mlopt.plan import Alternative, Choice
 from mlopt.prices import count, price
 from mlopt.resources import Resources
@@ -18,6 +19,9 @@ from mlopt.stats import Stats
 
 LARGEST = count("batch.largest")
 TOLERANCE = price("batch.worth")
+_COPIES = 16
+"""Of weights, in training by L-BFGS: they and where they were, gradients, directions, trial
+steps and their sums, six vectors of the fewest pairs, and two beside these on the way."""
 
 
 def choose_batch_size(
@@ -31,7 +35,8 @@ def choose_batch_size(
     """How many models should share a scan: the fewest within 10% of the best.
 
     Fewer models a scan mean earlier feedback to the search (TuPAQ, section 4.3); but not
-    among models that train at once, of which as many share one as is cheapest.
+    among models that train at once, of which as many share one as is cheapest. Never more
+    than there is room for the weights of.
 
     Parameters
     ----------
@@ -39,7 +44,7 @@ def choose_batch_size(
     resources : Resources
         Only the rates of one thread are used, rounded to powers of two, and overheads are
         nominal: neither threads, nor a cluster, nor a noisy probe should change which
-        models a search trains together.
+        models a search trains together. And the memory of a worker.
     columns_per_model : int, default=1
         Folds times classes.
     n_models : int, optional
@@ -64,13 +69,18 @@ def choose_batch_size(
         return gradient_pass(shape, Resources()).seconds(here) / size
 
     coarse, sizes = coarse_rates(resources), _candidates(n_models)
-    took = {size: seconds_per_model(size, coarse) for size in sizes}
+    model = training_bytes(stats.columns, columns_per_model)
+    why = {
+        size: beyond(size * model, resources, "weights in training") or "" for size in sizes
+    }
+    most = max((size for size in sizes if not why[size]), default=1)
+    took = {size: seconds_per_model(size, coarse) for size in sizes if size <= most}
     chosen = min(s for s in took if took[s] <= (1 + TOLERANCE) * min(took.values()))
     chosen = min(
         (s for s in took if chosen <= s <= max(chosen, at_once)), key=took.__getitem__
     )
     rejected = tuple(
-        Alternative(models_in_words(size), seconds_per_model(size, resources))
+        Alternative(models_in_words(size), seconds_per_model(size, resources), why[size])
         for size in sizes
         if size != chosen
     )
@@ -80,6 +90,11 @@ def choose_batch_size(
         seconds_per_model(chosen, resources), rejected=rejected,
         notes=("seconds are per model and pass, on one thread",),
     )  # fmt: skip
+
+
+def training_bytes(d: int, columns: int) -> float:
+    """What so many columns of weights of ``d`` features take while they train."""
+    return 8.0 * _COPIES * (d + 1) * columns
 
 
 def coarse_rates(resources: Resources) -> Resources:

@@ -12,7 +12,7 @@ from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.kernels.compiled import missing
 from mlopt.locking import cached_property
 from mlopt.pipeline.by_split import Streamed
-from mlopt.plan import Choice, format_seconds
+from mlopt.plan import Choice, format_bytes, format_seconds
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.resources.experience import FEW, SECONDS, Ratio
@@ -22,9 +22,9 @@ from mlopt.tuning.batch_size import LARGEST, choose_batch_size, models_in_words
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.linear_task import LinearTask
-from mlopt.tuning.crews.prefixes import keeps
+from mlopt.tuning.crews.prefixes import keeps, memory_of_views
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans, at_once_cost
+from mlopt.tuning.crews.scans import LOCKSTEP, TYPICAL_PASSES, Scans, at_once_cost
 from mlopt.tuning.samples import LITTLE, Profile, profiled, shape_of, some_rows
 
 WORTH = price("search.worth")
@@ -66,6 +66,10 @@ class Forecast:
     """How many times as long a fit takes beside others in one process."""
     processes: int = 0
     """That fits run in; 0 for the threads of this one."""
+    descends: str = LOCKSTEP
+    """How models of a scan are expected to."""
+    turns: str = ""
+    """Why the rows behind preprocessing are not kept for all splits; "" if they are."""
 
     def of_trials(
         self, problem: Problem, cost: Cost, trials: float, *, batched: bool
@@ -192,23 +196,27 @@ def forecast(
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
-        known.stats, problem.resources, columns_per_model=per_model, n_models=n_models,
-        at_once=at_once,
+        known.stats, problem.resources, columns_per_model=per_model,
+        n_models=max(1, min(n_models, at_once)), at_once=at_once,
     )  # fmt: skip
     if task.at_once:  # the more the better: they share what is solved
         size = max(size, min(at_once, LARGEST))
         choice = replace(choice, chosen=models_in_words(size) + " a scan")
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
-    batched, final = _in_scans(
+    batched, final, descends = _in_scans(
         problem, tasks, known, min(size, max(1, at_once)), splits if parts.steps else 1,
         max(1.0, n_models / families),
     )  # fmt: skip
+    turns = _in_turns(problem, known.stats) if parts.steps else ""
+    if turns:  # each scan prepares them anew
+        prepares = max(prepares, splits / size)
     if known.prepare is not None and parts.steps:
         batched, final = batched + prepares * known.prepare, final + known.prepare
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
+        turns=turns, descends=descends,
     )  # fmt: skip
     trials = n_models / families
     shares_little = known.stats.sparse and task.by_passes and not sample
@@ -227,8 +235,8 @@ def _in_scans(
     together: int,
     scans: int,
     trials: float,
-) -> tuple[Cost, Cost]:
-    """One of so many trials on all splits, and one fit on all rows.
+) -> tuple[Cost, Cost, str]:
+    """One of so many trials on all splits, one fit on all rows, and how they descend.
 
     ``together`` train at the same time, in so many ``scans`` of some splits each.
     """
@@ -238,10 +246,20 @@ def _in_scans(
         seen = known.example
         all_models = scans * at_once_cost(problem, tasks, stats, models, sets, seen)
         one = at_once_cost(problem, tasks, stats, 1, 1, seen)
-        return (1 / models) * all_models, one
+        return (1 / models) * all_models, one, LOCKSTEP
     plan, outputs = Scans.of(problem, tasks, stats, known.example), problem.outputs
-    batched = plan.cost(stats, together * splits, outputs, scans)
-    return (1 / together) * batched, plan.final(stats, outputs)
+    given = stats, together * splits, outputs, scans
+    batched = (1 / together) * plan.cost(*given)
+    return batched, plan.final(stats, outputs), plan.way(*given)
+
+
+def _in_turns(problem: Problem, stats: Stats) -> str:
+    """Why rows like these have no room for all splits at a time; "" if they have."""
+    room, splits = memory_of_views(problem), len(problem.splits)
+    if isinstance(problem.X, Rows | Streamed) or splits * stats.bytes <= room or splits < 2:
+        return ""
+    each, most = map(format_bytes, (stats.bytes, room))
+    return f"{each} a split, and there is room for {most}"
 
 
 def _kernels(task: LinearTask, stats: Stats) -> tuple[str, ...]:
@@ -282,12 +300,13 @@ def _streamed(
     """By a sample of the rows; they are made anew in each pass, unless they are kept."""
     try:
         chain = X.chain(parts.key, parts.steps)
+        example = X.example(chain)
     except Exception:  # a sample may lack what a fit needs: the search will tell
         return Profile(shape_of(X))
-    seen = replace(shape_of(chain.example), rows=X.n, bytes=-1)
+    seen = replace(shape_of(example), rows=X.n, bytes=-1)
     times, threads = 3.0, problem.executor.threads  # to fit steps, to look, and to train
     if tasks and not tasks[0].at_once and not keeps(problem, chain, len(problem.splits)):
-        times = 2.0 + Scans.of(problem, tasks, seen, chain.example).most
+        times = 2.0 + Scans.of(problem, tasks, seen, example).most
     each = X.n * (X.row_seconds + chain.row_seconds) / threads
     made = Cost(fixed=times * each, source="sampled")
-    return Profile(seen, prepare=made, example=chain.example)
+    return Profile(seen, prepare=made, example=example)

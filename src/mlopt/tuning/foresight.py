@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from mlopt.kernels.compiling import compiled
 from mlopt.plan import Estimate, Plan
 from mlopt.prices import count, price
-from mlopt.resources.experience import SECONDS, Seen, remember
+from mlopt.resources.experience import SECONDS, Seen, remember, told
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.forecast import Forecast
@@ -22,7 +22,7 @@ from mlopt.tuning.rungs import Rungs
 
 FIRST = count("search.first")
 DOUBT = price("search.doubt.measured")
-_SHORTEST, _BUSY = price("remember.shortest"), price("remember.busy")
+_BUSY = price("remember.busy")
 
 
 @dataclass(eq=False)
@@ -119,5 +119,6 @@ class Foresight:
         for family, known in self._families.items():
             forecast = self.forecasts[family]
             alone = known.work >= _BUSY * known.took
-            if alone and known.took >= _SHORTEST and known.foreseen > 0:
-                yield Seen(forecast.method, SECONDS, forecast.kind, known.ratio)
+            ratio = told(known.took, known.foreseen)
+            if alone and ratio is not None:
+                yield Seen(forecast.method, SECONDS, forecast.kind, ratio)

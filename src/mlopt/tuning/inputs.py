@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.rows.arriving import brought
 from mlopt.rows.block import as_csr
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, held, is_dask, split_with
 from mlopt.tuning.crews.chain import cut, is_planned
 from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.problem import Problem
@@ -75,8 +76,10 @@ def problem_of(
     estimators = [*copies.values()]
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
-    y = _here(y, "y")
-    given_X, (X, gathered) = X, _features(X, y, executor, estimators)
+    beside = {"y": y, "groups": groups, "sample_weight": sample_weight, **fit_params}
+    given_X = X
+    X, given, gathered = _placed(X, beside, executor, estimators, search.client)
+    y, groups, weight = map(given.pop, ("y", "groups", "sample_weight"))
     n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
         raise InputError(
@@ -84,9 +87,7 @@ def problem_of(
             f"inconsistent numbers of samples): X has {n}, y has {_num_samples(y)}."
         )
     _check_pairs(X, estimators)
-    given = {name: _here(value, name) for name, value in fit_params.items()}
-    weight = _here(sample_weight, "sample_weight")
-    routed = _route(search, _here(groups, "groups"), weight, given)
+    routed = _route(search, groups, weight, given)
     splits = make_splits(search.cv, X, y, routed.split, n=n, classifier=classifier)
     return Problem(
         X=X,
@@ -133,11 +134,33 @@ def _route(search: Any, groups: Any, weight: Any, fit_params: Mapping[str, Any])
     if routing_enabled():
         known = {"groups": groups, "sample_weight": weight}
         given = {k: v for k, v in known.items() if v is not None} | dict(fit_params)
-        asked = process_routing(search, "fit", **given)
+        asked = _asked(search, given)
         return Routed(asked.splitter.split, asked.estimator.fit, asked.scorer.score)
     scored = weight is not None and _weighs_scores(search)
     score = {"sample_weight": weight} if scored else {}
     return Routed({"groups": groups}, fit_params, score, weight)
+
+
+def _asked(search: Any, given: Mapping[str, Any]) -> Any:
+    """What the estimator, scorers and the splitter of a search ask for.
+
+    Raises
+    ------
+    InputError
+        When families ask for different arguments: they are given the same.
+    """
+    found = []
+    for estimator, _ in families_of(search).values():
+        one = copy.copy(search)
+        one.estimator = estimator
+        found.append(process_routing(one, "fit", **given))
+    asked = [sorted(one.estimator.fit) for one in found]
+    if any(names != asked[0] for names in asked):
+        raise InputError(
+            f"All families must ask for the same arguments of `fit`, they ask for {asked}. "
+            "Set the same requests on all, or search them one by one."
+        )
+    return found[0]
 
 
 def _weighs_scores(search: Any) -> bool:
@@ -203,34 +226,61 @@ def _one_kind(estimators: list[Any]) -> bool:
     return bool(kinds.pop())
 
 
-def _features(X: Any, y: Any, executor: Executor, estimators: list[Any]) -> tuple[Any, str]:
+def _placed(
+    X: Any,
+    beside: Mapping[str, Any],
+    executor: Executor,
+    estimators: list[Any],
+    client: Any,
+) -> tuple[Any, dict[str, Any], str]:
     """X as scikit-learn can index it; in blocks where they are, when models read those.
 
-    And what there is to say of it.
+    And what goes with it, in this process, and what there is to say of it.
     """
     parts = [cut(estimator) for estimator in estimators]
     linear = all(type(one.final) in ADAPTERS for one in parts)
-    if is_dask(X) and linear and not any(one.steps for one in parts):
-        return Rows.of(X, executor=executor), ""
-    if linear and is_dask(X):
-        return Streamed(X, y, executor), ""
-    here = _here(X, "X")
+    lazy = is_dask(X)
+    if lazy and linear and not any(one.steps for one in parts):
+        _check_room(beside)
+        source, values = split_with(X, [*beside.values()], executor)
+        there = _indexable(dict(zip(beside, values, strict=True)))
+        return Rows.on_shelves(source, executor), there, ""
+    if lazy and linear:
+        data = held({"X": X, **beside}, client)
+        X, there = data.pop("X"), _here(data)
+        return Streamed(X, there["y"], executor), there, ""
+    there = _here({"X": X, **beside})
+    X = there.pop("X")
     if all(map(is_planned, estimators)):
-        return Streamed(here, y, executor), ""
-    return here, f"X was gathered in this process: {_WHOLE}" if is_dask(X) else ""
+        return Streamed(X, there["y"], executor), there, ""
+    return X, there, f"X was gathered in this process: {_WHOLE}" if lazy else ""
 
 
-def _here(value: Any, name: str) -> Any:
-    """``value`` in this process, such that scikit-learn can index it."""
-    if is_dask(value):
-        check_room(value, name, GATHERED * memory_limit(), _WHOLE if name == "X" else "")
-        value = collected(value)
-    value = framed(value)
-    if isinstance(value, np.ma.MaskedArray):
-        raise InputError(
-            f"`{name}` must not be a masked array: scikit-learn reads what is behind the "
-            f"mask. Give `{name}.filled(np.nan)`, or the rows without a masked value."
-        )
-    if name in ("X", "y"):
-        return _make_indexable(value)
-    return as_csr(value) if sparse.issparse(value) else value
+def _here(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Data in this process, such that scikit-learn can index them."""
+    _check_room(data)
+    return _indexable(dict(zip(data, collected_together(*data.values()), strict=True)))
+
+
+def _check_room(data: Mapping[str, Any]) -> None:
+    for name, value in data.items():
+        if is_dask(value):
+            why = _WHOLE if name == "X" else ""
+            check_room(value, name, GATHERED * memory_limit(), why)
+
+
+def _indexable(data: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, given in data.items():
+        value = framed(given)
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError(
+                f"`{name}` must not be a masked array: scikit-learn reads what is behind "
+                f"the mask. Give `{name}.filled(np.nan)`, or the rows without a masked "
+                "value."
+            )
+        if name in ("X", "y"):
+            found[name] = _make_indexable(value)
+        else:
+            found[name] = as_csr(value) if sparse.issparse(value) else value
+    return found

@@ -15,7 +15,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.metaestimators import available_if
 
 from mlopt.pipeline.compose import optimize
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected, collected_together, held, is_dask
 
 _SCORERS = "sklearn.metrics._scorer"
 """Where scikit-learn keeps its own, which ask a model for nothing but answers."""
@@ -34,6 +34,7 @@ def _planned(name: str) -> Any:
             raise error.__cause__ or error from None  # why it is not
 
     method.__name__, method.__doc__ = name, getattr(BaseSearchCV, name).__doc__
+    method.__qualname__ = f"{BaseSearchCV.__name__}.{name}"
     return available_if(there)(method)
 
 
@@ -51,14 +52,16 @@ class OnDask(BaseSearchCV):
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """The score of the best model: of a Dask collection its predictions are computed,
         and nothing else of it gathered, unless a function of one's own is the scorer."""
-        given = {name: collected(value) for name, value in params.items()}
+        given = held({"X": X, "y": y, **params}, self.client)
+        X, y = given.pop("X"), given.pop("y")
         known = getattr(self, "scorer_", None)
         scorers = known.values() if isinstance(known, dict) else [known]
         if any(type(one).__module__ != _SCORERS for one in scorers if one is not None):
-            X = collected(X)
-        found: float = super(OnDask, self._for(X, _Computed)).score(
-            X, collected(y), **given
-        )
+            X, y, *values = collected_together(X, y, *given.values())
+        else:
+            y, *values = collected_together(y, *given.values())
+        given = dict(zip(given, values, strict=True))
+        found: float = super(OnDask, self._for(X, _Computed)).score(X, y, **given)
         return found
 
     def _for(self, X: Any, how: Callable[[Any], Any]) -> Any:

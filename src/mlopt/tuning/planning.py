@@ -21,15 +21,23 @@ from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON
 from mlopt.tuning.forecast import DOUBT, PRICES, Forecast
 from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.space.space import Space
 
 _BY_COLUMNS = "an L1 penalty looks at columns of all rows, but where their products do"
+_TOGETHER = {
+    LOCKSTEP: "configurations and splits share a scan",
+    NEWTON: "each model of a scan by Newton's method",
+    DUAL: "each model of a scan in its dual",
+}
 PROPOSALS = "proposals and storage"
 """A step of the plan beside the families."""
 COMPILING = "compilation"
 _ONCE = "once on this machine; `python -m mlopt.kernels` does it beforehand"
+_UNGUIDED = ("random", "grid")
+"""Samplers that look at no scores."""
 FEW = 3
 """Sizes of ensembles whose looks are told: those of a wide range differ."""
 
@@ -102,7 +110,7 @@ def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
 
     ``alone`` fits of a trial are made one by one.
     """
-    guided = search.sampler not in ("random", "grid")
+    guided = search.sampler not in _UNGUIDED
     names = sum(len(family.parameters) for family in space.families) / len(space.families)
     one = price("search.trial") + guided * names * price("search.proposal")
     one += alone * price("search.fit")
@@ -149,10 +157,18 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
     splits, executor = len(problem.splits), problem.executor
     where = "in process" if type(executor).__name__ == "Threads" else "on the cluster"
     where += "" if apart is None else f", and {apart.chosen} for fits"
-    return (
+    told = (
         f"{problem.n} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
         f"{_name(search.scoring) if search.scoring else 'the score of the estimators'}",
         f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
+    )
+    open_ = problem.metrics.multiple and not isinstance(search.refit, str)
+    if not open_ or (search.bandit is None and search.sampler in _UNGUIDED):
+        return told
+    return (
+        *told,
+        f"`refit` names no metric: sampler and bandit go by the first, "
+        f"`{problem.metrics.main}`; with bandit=None nothing is given up",
     )
 
 
@@ -241,12 +257,14 @@ def _family(
     if others_alone:
         why = "; ".join(others_alone)
         notes.append(f"one fit a split for the configurations that need it: {why}")
+    if expected.turns:
+        notes.append(f"splits take turns, prepared anew for each look: {expected.turns}")
     alone = seconds(expected.alone)
     unknown = "not sampled" if alone is None else ""
     others = (Alternative("one fit a split", alone, unknown),)
     sizes = replace(expected.batch, step="batch", rejected=_few(expected.batch.rejected))
     return Choice(
-        name or operator, operator, "batched: configurations and splits share a scan",
+        name or operator, operator, f"batched: {_TOGETHER[expected.descends]}",
         expected.paced(seconds(expected.batched, batched=True)), rejected=others,
         notes=tuple(notes), children=(sizes,),
     )  # fmt: skip

@@ -6,6 +6,7 @@ search did, set on the user's own class: the objective is theirs, and so is the 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,16 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import ClusterError
+from mlopt.gd.columns import layout
+from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.passes import Sums, evaluate
 from mlopt.rows import Rows
 from mlopt.tuning.alone import every_row, fit_alone
-from mlopt.tuning.crews.chain import Parts, assemble, fit_steps
+from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.fitting import Fold, fit_fold, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask
@@ -36,7 +41,8 @@ def refit(problem: Problem, estimator: Any, way: Way, max_passes: int | None = N
     """
     ours = type(way.parts.final).__module__.startswith("mlopt.")
     streams = problem.streamed(way.parts) is not None
-    if way.task is not None and (streams or not ours):
+    # Its own fit, which may plan, knows no other limit than `max_iter`.
+    if way.task is not None and (streams or not ours or max_passes is not None):
         try:
             fitted = _batched(problem, estimator, way.parts, way.task, max_passes)
         except ClusterError:
@@ -49,7 +55,11 @@ def refit(problem: Problem, estimator: Any, way: Way, max_passes: int | None = N
             return fitted
     # Scikit-learn's own fit takes no blocks of rows, whoever calls for it.
     blocks = ours and isinstance(problem.X, Rows) and not way.parts.final._not_ours()
-    X = problem.X if blocks else problem.named
+    return _alone(problem, estimator, problem.X if blocks else problem.named)
+
+
+def _alone(problem: Problem, estimator: Any, X: Any) -> Any:
+    """By its own ``fit``."""
     rows = every_row(X, problem.y, problem.sample_weight, problem.fit_params)
     return fit_alone(estimator, rows, problem.executor.threads)
 
@@ -78,7 +88,16 @@ def _batched(
     training.advance(training.max_passes)
     cut_short = limit is None and task.schedule is None and not training.converged.all()
     if cut_short and not isinstance(X, Rows):
-        return None  # where scikit-learn's own solver ends is not where this one does
+        # where scikit-learn's own solver ends is not where this one does
+        own = _alone(problem, estimator, problem.named)
+        if not (task.by_passes and _stopped_above(training, cut(own).final, task)):
+            return own
+        told = (
+            "The best model had not converged in `max_iter` passes over all rows, and "
+            "`fit` of its own class stopped further from the minimum: the former is kept. "
+            "Scale the columns, or increase `max_iter`."
+        )
+        warnings.warn(told, ConvergenceWarning, stacklevel=2)
     coef, intercept = training.coefficients(0)
     fresh = clone(parts.final)
     if not isinstance(X, Rows):
@@ -89,6 +108,19 @@ def _batched(
     passes, learnt = training.passes, training.learnt(0)
     fitted[parts.name] = task.fitted(fresh, coef, intercept, classes, passes, learnt)
     return assemble(estimator, fitted)
+
+
+def _stopped_above(training: LinearTraining, final: Any, task: LinearTask) -> bool:
+    """Whether ``final`` takes for a minimum what is above that which ``training`` found."""
+    if np.max(final.n_iter_) >= task.max_iter:
+        return False  # it knows, and has warned
+    intercept = np.broadcast_to(final.intercept_, len(final.coef_))
+    weights = np.column_stack((final.coef_, intercept)).T
+    rows, plan = training.rows, layout(training.models)
+    weights = np.ascontiguousarray(weights, rows.dtype)
+    at = evaluate(rows, weights, plan, Sums.of(rows), gradient=False, scored=False)
+    gap = float(plan.model_sum(at.value)[0] - training.objective()[0])
+    return gap > task.tol
 
 
 def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:

@@ -16,12 +16,15 @@ from mlopt.tuning.crews.scoring import SINGLE, Metrics, given_names
 from mlopt.tuning.crews.trials import Trial
 
 
-def cv_results(trials: Sequence[Trial], metrics: Metrics, n_splits: int) -> dict[str, Any]:
+def cv_results(
+    trials: Sequence[Trial], metrics: Metrics, n_splits: int, *, train: bool = False
+) -> dict[str, Any]:
     """One entry a trial, in the order in which they were proposed.
 
     Beside scikit-learn's keys: ``family``, ``state`` ("COMPLETE", "PRUNED", "FAIL"),
     ``passes`` and ``reason``. Scores of a pruned trial are its last; of a failed one, the
-    error score.
+    error score. With ``train``, scores of training rows are there: NaN where an earlier run
+    that had not been asked for them has stored the trial.
     """
     table = _times(trials, n_splits)
     table |= dict(_yield_masked_array_for_each_param([dict(t.params) for t in trials]))
@@ -33,7 +36,7 @@ def cv_results(trials: Sequence[Trial], metrics: Metrics, n_splits: int) -> dict
     for metric in metric_names(trials, metrics):
         table |= _metric_columns(metric, "test", trials, metrics, n_splits)
         table[f"rank_test_{metric}"] = ranks(table[f"mean_test_{metric}"])
-        if any(t.train_scores for t in trials):
+        if train:
             table |= _metric_columns(metric, "train", trials, metrics, n_splits)
     return table
 
@@ -78,6 +81,8 @@ def _metric_columns(
         known = (trial.scores if side == "test" else trial.train_scores or {}).get(metric)
         if known:
             row[: len(known)] = known
+        elif side == "train" and trial.replayed and trial.failed is None:
+            continue
         elif trial.failed is not None or trial.scores:  # its scorer failed on all splits
             row[:] = metrics.failed([metric])[metric]
     columns: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -82,7 +82,8 @@ class ModelSearchCV(OnDask):
     study_name : str, optional
     random_state : int or None, default=0
         With an int, the same search gives the same results, whatever the number of threads
-        or workers; estimators whose ``random_state`` is None get this one.
+        or workers; estimators whose ``random_state`` is None get this one, parts
+        within them numbers of it by their names.
     n_jobs : int, optional
         Threads, without a cluster. Default: all.
     verbose : int, default=0
@@ -94,8 +95,9 @@ class ModelSearchCV(OnDask):
     error_score : "raise" or float, default=nan
         The score of a fit that fails. "raise": what it raised ends the search.
     return_predictions : bool, default=False
-        Keep the best configuration's out-of-fold predictions as ``oof_predictions_``. Rows
-        that no split tests are NaN there, or masked where predictions are not floats.
+        With ``refit``: keep the best configuration's out-of-fold predictions as
+        ``oof_predictions_``. Rows that no split tests are NaN there, or masked where
+        predictions are not floats.
     return_train_score : bool, default=False
     weighted_scores : bool, optional
         Whether ``sample_weight`` counts in the scores too. Default: as in the installed
@@ -112,7 +114,8 @@ class ModelSearchCV(OnDask):
         What was chosen, predicted beside measured.
     events_ : tuple of mlopt.events.Event
     passes_ : int or float
-        Passes over the rows, summed over trials.
+        Passes over the rows, summed over trials. Models that are solved at once or each by
+        itself (by Newton's method, in its dual, along a path) count as one pass.
     n_pruned_, models_trained_ : int
     interrupted_ : bool
         Whether Ctrl-C ended it. `fit` then keeps everything until then in these attributes
@@ -263,12 +266,16 @@ class ModelSearchCV(OnDask):
         **fit_params: Any,
     ) -> Plan:
         """The plan of `fit` with the same arguments, before anything runs."""
-        executor, X, y, told = placed(self, X, y)
+        if isinstance(self.cv, Iterator):
+            self.cv = [*self.cv]  # it gives them once, and `fit` is to have them
+        asked = copy.copy(self)
+        asked.cv = copy.deepcopy(self.cv)  # whose generator goes on in `fit`
+        executor, X, y, told = placed(asked, X, y)
         try:
             problem = problem_of(
-                self, executor, X, y, groups, sample_weight, fit_params, told
+                asked, executor, X, y, groups, sample_weight, fit_params, told
             )
-            return prepare(self, problem).plan
+            return prepare(asked, problem).plan
         finally:
             executor.close()
 
@@ -317,7 +324,9 @@ class ModelSearchCV(OnDask):
         self.multimetric_ = metrics.multiple or names != (SINGLE,)
         if self.multimetric_:
             check_refit(self.refit, dict.fromkeys(names))
-        self.cv_results_ = cv_results(trials, metrics, self.n_splits_)
+        self.cv_results_ = cv_results(
+            trials, metrics, self.n_splits_, train=self.return_train_score
+        )
         if not isinstance(self.estimator, Mapping):
             self.cv_results_["family"][:] = ""
         self.passes_ = plain(sum(t.passes for t in trials))
@@ -403,8 +412,10 @@ class ModelSearchCV(OnDask):
 
 def _check_failures(trials: list[Trial], n_splits: int, error_score: Any) -> None:
     """Raise when every fit failed, warn when some did: in scikit-learn's words."""
-    traces = [trace for trial in trials for trace in _traces(trial, n_splits)]
-    fitted = sum(n_splits for trial in trials if trial.rungs or _traces(trial, n_splits))
+    by_trial = [_traces(trial, n_splits, error_score) for trial in trials]
+    traces = [trace for own in by_trial for trace in own]
+    pairs = zip(trials, by_trial, strict=True)
+    fitted = sum(n_splits for trial, own in pairs if trial.rungs or own)
     went_well = [{"fit_error": None}] * (fitted - len(traces))
     if traces:
         _warn_or_raise_about_fit_failures(
@@ -412,8 +423,15 @@ def _check_failures(trials: list[Trial], n_splits: int, error_score: Any) -> Non
         )
 
 
-def _traces(trial: Trial, n_splits: int) -> Sequence[str]:
+def _traces(trial: Trial, n_splits: int, error_score: Any) -> Sequence[str]:
     """What the fits of a trial raised; its reason where that is all that is known."""
     if trial.traces or trial.unfinished or trial.fitted:
         return trial.traces
-    return [f"{trial.reason}\n"] * n_splits
+    raised = [f"{trial.reason}\n"] * n_splits
+    ended = [*zip(*(trial.failed or {}).values(), strict=True)]
+    if not ended:
+        return raised
+    # Stored are scores alone: a fit that raised has the error score of each metric.
+    lost = np.nan if error_score == "raise" else error_score
+    stands = [np.array_equal(one, [lost] * len(one), equal_nan=True) for one in ended]
+    return raised[: max(1, sum(stands))]

@@ -27,6 +27,7 @@ from mlopt.tuning.pioneers import Pioneers
 from mlopt.tuning.planning import search_plan
 from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.samplers.samplers import sampler_of
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import class_points, default_points
 from mlopt.tuning.space.space import Space
@@ -71,21 +72,26 @@ def prepare(
     limits = Limits(seconds=None if search.timeout is None else float(search.timeout))
     ways, forecasts = _foreseen(search, problem, space, views, n_models, brief=remember)
     max_passes = _max_passes(search, ways)
-    store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
+    sampler_of(search.sampler)  # or raise: what is stored is that of this setting alone
+    store = NullStore() if given is None else _open_store(search, problem, space, given)
     first = default_points(space) if isinstance(search.estimator, Mapping) else []
     plain = class_points(space)
-    proposer = Proposer(
-        space,
-        search.sampler,
-        seed=search.random_state or 0,
-        n_trials=search.n_trials,
-        recorded=store.recorded(),
-        first=first,
-        study_name=search.study_name,
-        parts=bandit.parts,
-    )
+    try:
+        proposer = Proposer(
+            space,
+            search.sampler,
+            seed=search.random_state or 0,
+            n_trials=search.n_trials,
+            recorded=store.recorded(),
+            first=first,
+            study_name=search.study_name,
+            parts=bandit.parts,
+        )
+    except BaseException:
+        store.close()
+        raise
     batches = all(own[0].task is not None for own in ways.values())
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
@@ -150,12 +156,15 @@ def _foreseen(
         name, varied = family.name, [p.name for p in family.parameters]
         for _ in range(2):
             own = ways[name] = ways_of(views, family)
+            # Brackets begin whole.
+            bandit = bandit_of(search.bandit, _max_passes(search, ways), search.n_trials)
+            slots = _slots(search, True, n_models)
             found[name] = forecast(
                 problem, own, varied, n_models=n_models, families=number,
                 batch_size=search.batch_size,
                 drawn=spread(views, family),
                 limit=math.inf if search.timeout is None else search.timeout / number,
-                at_once=_slots(search, True, n_models), brief=brief,
+                at_once=max(slots, bandit.room((), slots)), brief=brief,
             )  # fmt: skip
             why = found[name].slower_together(problem, n_models / number)
             if asked or not why or not all(w.task and w.task.by_passes for w in own):

@@ -10,6 +10,7 @@ import numpy as np
 from mlopt.cluster import Threads
 from mlopt.gd.operators import Batch, MatrixSource
 from mlopt.gd.operators.interfaces import Floats
+from mlopt.rows import Rows
 
 
 def problem(n: int = 400, d: int = 5, seed: int = 0) -> tuple[Floats, Floats]:
@@ -29,7 +30,7 @@ def regression(n: int = 400, d: int = 5, seed: int = 1) -> tuple[Floats, Floats]
 
 def source(X: Any, y: Any, block_rows: int | None = None) -> MatrixSource:
     """In this process, in one thread."""
-    return MatrixSource(X, y, Threads(1), block_rows)
+    return MatrixSource(Rows.of(X, executor=Threads(1), block_rows=block_rows), y)
 
 
 def batch_of(units: Any) -> Batch:

@@ -13,6 +13,7 @@ from mlopt.cluster import Cluster, Threads
 from mlopt.cluster.connect import connect
 from mlopt.errors import TaskError
 from mlopt.gd.operators import Algorithm, Batch, Context, MatrixSource, Settings, plan_row
+from mlopt.rows import Rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -30,8 +31,8 @@ def workers(shared_workers: str) -> Iterator[Cluster]:
 )
 def test_weights_agree_to_the_last_bit(workers: Cluster, name: str) -> None:
     algorithm = plan_row(name).build(Settings(max_iter=6, tolerance=0, batch=100))
-    here = algorithm.run(MatrixSource(X, Y, Threads(1), 700))
-    there = algorithm.run(MatrixSource(X, Y, workers, 700))
+    here = algorithm.run(MatrixSource(Rows.of(X, executor=Threads(1), block_rows=700), Y))
+    there = algorithm.run(MatrixSource(Rows.of(X, executor=workers, block_rows=700), Y))
     np.testing.assert_array_equal(here.weights, there.weights)
 
 
@@ -42,7 +43,7 @@ def test_users_operators_travel_and_are_named_when_they_raise(workers: Cluster) 
     def broken(batch: Batch) -> Any:
         raise KeyError("mine")
 
-    rows = MatrixSource(X, Y, workers, 700)
+    rows = MatrixSource(Rows.of(X, executor=workers, block_rows=700), Y)
     assert Algorithm(compute=compute, max_iter=3).run(rows).n_iter == 3
     with pytest.raises(TaskError, match="operator `compute` raised KeyError"):
         Algorithm(compute=broken).run(rows)

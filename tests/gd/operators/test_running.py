@@ -29,6 +29,7 @@ from mlopt.gd.operators import (
 )
 from mlopt.gd.operators.interfaces import Units
 from mlopt.gd.operators.updates import Constant
+from mlopt.rows import Rows
 from mlopt.training import Training
 
 X, Y = problem(120, 3)
@@ -78,8 +79,8 @@ def test_a_checkpoint_of_other_weights_is_refused() -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     algorithm = references.bgd(Settings(max_iter=20, tolerance=0))
-    one = algorithm.run(MatrixSource(X, Y, Threads(1), 10))
-    two = algorithm.run(MatrixSource(X, Y, Threads(2), 10))
+    one = algorithm.run(MatrixSource(Rows.of(X, executor=Threads(1), block_rows=10), Y))
+    two = algorithm.run(MatrixSource(Rows.of(X, executor=Threads(2), block_rows=10), Y))
     np.testing.assert_array_equal(one.weights, two.weights)
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
-from mlopt.gd.plans.fitting import Ranker
+from mlopt.gd.plans.fitting import Ranker, _too_late
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.proof import proof_cost
@@ -132,6 +132,22 @@ def test_a_plan_is_left_when_another_ends_before_it(
         [slow, replace(other, passes=Passes.known(9.0), span=(9.0, 9.0))], max_iter=60
     )
     assert len(race.names) == plans
+
+
+@pytest.mark.parametrize(("other", "taken"), [(17.0, ["sure"]), (19.0, ["sure", "late"])])
+def test_what_ends_at_the_limit_is_fitted_again(
+    other: float, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100 passes of 8 s, then all 125 of 10 s."""
+    X, y = correlated(200, 5)
+    one = plan(Task("squared", l2=1e-3), X, y, methods=["lbfgs"]).chosen
+    late = replace(one, passes=Passes.known(125.0), predicted_seconds=10.0)
+    sure = replace(one, passes=Passes.known(5.0), predicted_seconds=other)
+    monkeypatch.setattr(
+        type(one), "within", lambda self, most: replace(self, predicted_seconds=8.0)
+    )
+    gone = _too_late({"sure": sure, "late": late}, 100)
+    assert [name for name in ("sure", "late") if name not in gone] == taken
 
 
 def test_wide_least_squares_are_left_to_conjugate_gradients() -> None:

@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from mlopt.gd.plans import Task, plan
+from mlopt.gd.plans.proof import prove
 
 Array = NDArray[Any]
 CASES = [(seed, l2) for seed in (0, 1, 2) for l2 in (1e-6, 1e-5, 1e-4)]
@@ -89,6 +90,24 @@ def test_a_proven_gap_of_rows_in_single_precision_bounds_the_true_one(seed: int)
     reached, least = objective(found.coef), objective(best.coef)
     assert found.claim == "proven"
     assert reached - least <= found.gap * reached
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_proven_gap_bounds_the_true_one_of_columns_far_from_zero(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 5))
+    y = np.where(X.sum(axis=1) + rng.normal(size=200) > 0, 1, -1)
+    task = Task("squared_hinge", l2=0.1)
+    best = plan(task, X, y, tolerance=1e-10).run()
+    far = plan(task, X + 1e7 * np.eye(5)[0], y).chosen.problem
+    curved = X[y * (X @ best.coef + best.intercept) < 1]
+    hessian = 2 * len(curved) / len(X) * np.cov(curved.T, bias=True) + 0.1 * np.eye(5)
+    aside = np.linalg.solve(hessian, np.eye(5)[0])  # the far column has all the gradient
+    for length in np.linspace(-0.01, 0.01, 40):
+        coef = best.coef + length * aside
+        found = prove(far, coef[None], best.intercept - 1e7 * coef[:1])
+        assert found is not None
+        assert found.gap >= 1 - best.objective / found.objective - 1e-8
 
 
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e9])

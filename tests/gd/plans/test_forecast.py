@@ -29,6 +29,12 @@ DENSE = Outline("logistic", Shape(1000, 10, 1, 10_000, 8, sparse=False, blocks=1
 GUESS = Passes(20.0, 5.0, 80.0, "typical")
 
 
+def test_passes_have_bounds_however_many_they_are() -> None:
+    many = Passes(1e300, 1e299, 1e301, "typical")
+    assert many.fewest == pytest.approx(1e298)
+    assert many.most == pytest.approx(1e302)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of its own, where fits are remembered."""
@@ -147,6 +153,16 @@ def test_a_run_that_was_left_tells_that_passes_are_many_not_that_they_are_few() 
     assert [s.what for s in exact.seen(1.0, 1, ended=True)] == [SECONDS, SECONDS]
 
 
+def test_short_runs_that_an_accident_made_longer_make_no_machine_slow() -> None:
+    rng = np.random.default_rng(0)
+    one = Forecast("lbfgs", DENSE, "gap", GUESS, lambda n: 0.001 * n, Experience())
+    # Some take a few milliseconds more than the two that they are worth, others less.
+    took = rng.exponential(0.003, 300)
+    seen = [s for t in took for s in one.seen(float(t), 2, ended=True)]
+    slower = Experience().after(seen).pace("another", "dense")[0]
+    assert slower < 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "busy", "kept"), [(1.0, 1.0, 3), (1.0, 0.4, 0), (0.004, 1.0, 0)]
 )
@@ -184,7 +200,7 @@ def test_a_setting_turns_it_off(folder: Path) -> None:
 def test_runs_of_plans_and_estimators_are_remembered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forecast, "_SHORTEST", 0.0)
+    monkeypatch.setattr(remembering, "_SHORTEST", 0.0)
     monkeypatch.setattr(forecast, "_BUSY", 0.0)
     monkeypatch.setattr(forecast, "compiled", lambda since: 0.0)
     X, y = correlated(200, 5)

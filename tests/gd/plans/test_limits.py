@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
@@ -21,6 +22,7 @@ from mlopt.gd.plans.methods import BY_NAME, METHODS
 from mlopt.gd.plans.running import Alternative, raced, solve
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import problem_of
+from mlopt.gd.working_set import WorkingSet
 
 Array = NDArray[Any]
 N, D = 600, 60
@@ -62,6 +64,27 @@ def test_a_limit_of_passes_holds(name: str) -> None:
     assert result.n_iter == 2
     assert not result.converged
     assert "limit of 2 passes" in result.message
+
+
+def test_what_ends_in_one_pass_keeps_limits_between_its_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (one,) = planned("working-set", 1e-12).alternatives
+    few, whole = one.run(max_iter=2), one.run()
+    assert (few.n_iter, few.converged) == (2, False)
+    assert "limit of 2 passes" in few.message
+    now, steps, improve = time.monotonic(), list[int](), WorkingSet._improve
+
+    def noted(*args: Any) -> bool:
+        steps.append(1)
+        return improve(*args)
+
+    monkeypatch.setattr(WorkingSet, "_improve", noted)
+    monkeypatch.setattr("mlopt.training.time.monotonic", lambda: now + 100.0 * len(steps))
+    late = one.run(time_limit=50.0)
+    assert (len(steps), late.converged) == (1, False)
+    assert "limit of 50 s" in late.message
+    assert whole.gap < late.gap < np.inf
 
 
 @pytest.mark.parametrize("name", [m.name for m in METHODS if m.name not in AT_ONCE])
@@ -112,6 +135,26 @@ def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank(
     assert result.methods == ("primal-coordinate-descent", "lbfgs")
     assert result.history[4][0] == 5
     assert result.converged
+
+
+def test_one_that_is_late_is_left_for_the_surest_of_the_whole_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those like it may be late as well: to factor a matrix took half as long as they."""
+    monkeypatch.setattr(running.Race, "_left", lambda self: 1e9)
+    X, y = data()
+    names = ["sparse_cg", "line-search/eager", "sketched_cg", "cholesky"]
+    found = plan(
+        Task("squared", l2=1e-4), sp.csr_array(X), y, tolerance=1e-9, methods=names
+    )
+    by_name = {a.name: a for a in found.alternatives}
+    wrong = replace(by_name["sparse_cg"], passes=Passes.known(3.0), span=(0.0, 0.0))
+    monkeypatch.setattr(running, "_TRIFLE", 0.0)
+    for after in (["line-search/eager", "sketched_cg"], []):
+        contenders = (wrong, *(by_name[name] for name in after))
+        result = replace(found, contenders=contenders).run()
+        assert result.methods == ("sparse_cg", "cholesky")
+        assert result.converged
 
 
 def anew() -> tuple[Alternative, Alternative]:

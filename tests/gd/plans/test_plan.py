@@ -226,6 +226,7 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(running, "_AGAIN", np.inf)  # whatever the clock says
+    monkeypatch.setattr(running, "_TRIFLE", 0.0)  # and however little the other one takes
     task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
     found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
     by_name = {a.name: a for a in found.alternatives}
@@ -241,7 +242,8 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights(
     assert result.converged
     assert [passes for passes, _, _ in result.history] == list(range(1, result.n_iter + 1))
     alone = by_name["newton-cholesky"].run()
-    assert result.n_iter - 4 <= alone.n_iter
+    before = 2 * running.FEWEST  # gaps of the last half of the time tell
+    assert result.n_iter - before <= alone.n_iter
     assert result.objective == pytest.approx(alone.objective, rel=1e-7)
 
 

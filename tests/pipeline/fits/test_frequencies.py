@@ -64,6 +64,9 @@ def test_names_of_columns_are_kept() -> None:
 def test_blocks_with_other_columns_are_refused() -> None:
     with pytest.raises(InputError, match="got 2 and 3"):
         fit(TfidfTransformer(), [np.ones((1, 2)), np.ones((1, 3))])
+    frames = [pd.DataFrame(np.ones((1, 2)), columns=[*names]) for names in ("ab", "ba")]
+    with pytest.raises(InputError, match=r"same columns, got .*'a', 'b'.* and .*'b', 'a'"):
+        fit(TfidfTransformer(), frames)
 
 
 def test_counts_that_are_not_finite_are_refused() -> None:

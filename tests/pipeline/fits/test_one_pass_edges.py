@@ -204,6 +204,20 @@ def test_a_class_of_the_last_row_is_a_class() -> None:
         assert_as_scikit_learn(estimator, Data(GOOD, y), (3, 5, 7))
 
 
+def test_labels_of_several_kinds_are_scored_by_chi2() -> None:
+    Y = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 0, 0]] * 2)
+    for targets in (Y, Y.astype(bool), Y[:, :1]):
+        assert_as_scikit_learn(SelectKBest(chi2, k=1), Data(GOOD, targets))
+
+
+def test_chi2_refuses_targets_that_are_no_classes() -> None:
+    for targets in (np.linspace(0.1, 1.0, 8), np.arange(16.0).reshape(8, 2)):
+        with pytest.raises(ValueError, match=r"target|label") as theirs:
+            reference(SelectKBest(chi2, k=1), Data(GOOD, targets))
+        with pytest.raises(ValueError, match=str(theirs.value)[:18]):
+            fitted(SelectKBest(chi2, k=1), Data(GOOD, targets))
+
+
 @pytest.mark.parametrize("estimator", [GaussianNB(), MultinomialNB()])
 def test_a_class_that_weighs_nothing_is_a_class(estimator: Any) -> None:
     y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
@@ -254,3 +268,37 @@ def test_a_constant_column_is_never_the_best(layout: Any, value: float) -> None:
     assert not found.get_support()[1]
     rest, _ = reference(SelectKBest(k=1), Data(X[:, [0, 2]], y)).score_func(X[:, [0, 2]], y)
     np.testing.assert_allclose(found.scores_[[0, 2]], rest, rtol=1e-9)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("value", [0.1, 1e9 / 3])
+def test_a_constant_column_explains_nothing_and_nothing_explains_a_constant(
+    layout: Any, value: float
+) -> None:
+    X, best = (
+        np.random.default_rng(0).normal(size=(3000, 3)),
+        SelectKBest(f_regression, k=1),
+    )
+    X[:, 1] = value
+    data = Data(layout(X), X[:, 2] + X[:, 0])
+    found = fitted(best, data, (700, 1501))
+    assert [found.scores_[1], found.pvalues_[1]] == [0.0, 1.0]
+    np.testing.assert_allclose(found.scores_[::2], reference(best, data).scores_[::2])
+    same = fitted(best, Data(layout(X), np.full(3000, value)), (700, 1501))
+    assert [*same.scores_, *same.pvalues_] == [0.0] * 3 + [1.0] * 3
+
+
+@pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
+def test_a_column_without_entries_of_sparse_integers_is_zeros(strategy: str) -> None:
+    X = GOOD.astype(int)
+    X[:, 1] = 0
+    assert_as_scikit_learn(SimpleImputer(strategy=strategy), Data(sp.csr_matrix(X)))
+
+
+def test_a_column_that_fits_exactly_is_the_best() -> None:
+    for seed in range(20):  # r^2 rounds above 1 in some of them
+        y, noise = np.random.default_rng(seed).normal(size=(2, 500))
+        X = np.column_stack([2.5 * y + 1.0, noise])
+        found = fitted(SelectKBest(f_regression, k=1), Data(X, y), (100, 250))
+        assert found.get_support().tolist() == [True, False]
+        assert found.pvalues_[0] == 0.0

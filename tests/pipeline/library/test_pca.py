@@ -150,6 +150,18 @@ def test_data_far_from_zero_lose_no_digits(solver: str) -> None:
     np.testing.assert_allclose(far.components_, expected.components_, atol=1e-7)
 
 
+def test_nor_does_a_column_of_sparse_rows_that_alone_is_far() -> None:
+    rng = np.random.default_rng(0)
+    S = sparse.random(4000, 40, density=0.05, format="csr", random_state=0)
+    t = rng.normal(size=(4000, 1))
+    far, near = (sparse.csr_array(sparse.hstack([S, c])) for c in (1.7e9 + t, t))
+    found = PCA(2, svd_solver="covariance_eigh").fit(far)
+    expected = PCA(2, svd_solver="full").fit(near.toarray())
+    np.testing.assert_allclose(
+        found.explained_variance_, expected.explained_variance_, rtol=1e-6
+    )
+
+
 def test_flat_spectra_of_wide_sparse_data_are_found_exactly() -> None:
     X = sparse.random_array(
         (300, 1200), density=0.01, format="csr", rng=np.random.default_rng(0)
@@ -166,6 +178,16 @@ def test_tsqr_resolves_variances_that_a_covariance_matrix_loses() -> None:
     np.testing.assert_allclose(s, expected, rtol=0.2)
     notes = PCA(svd_solver="covariance_eigh").fit(X).plan_.choices[0].notes
     assert any("below the rounding error" in note for note in notes)
+
+
+def test_axes_beside_a_large_column_are_of_an_svd_where_scikit_learn_has_one() -> None:
+    X = points(200, 40)
+    X[:, 0] *= 1e8
+    ours = PCA(36, svd_solver="covariance_eigh").fit(X)
+    theirs = Reference(36, svd_solver="full").fit(X)
+    assert np.abs(np.sum(ours.components_ * theirs.components_, axis=1)).min() > 1 - 1e-9
+    np.testing.assert_allclose(ours.singular_values_, theirs.singular_values_)
+    assert "read again" in ours.plan_.explain()
 
 
 def test_the_randomized_solver_depends_on_its_seed_alone() -> None:

@@ -79,7 +79,7 @@ def test_a_solver_set_aside_is_shown_with_its_seconds() -> None:
     choice = choose_solver("PCA()", "auto", shape(100_000, 500, 10), MACHINE)
     aside = next(one for one in choice.rejected if one.name == "randomized")
     assert aside.seconds is not None
-    assert 'ask for it with solver="randomized"' in aside.reason
+    assert 'ask for it with svd_solver="randomized"' in aside.reason
 
 
 @pytest.mark.parametrize(

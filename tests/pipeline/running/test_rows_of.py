@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,3 +122,17 @@ def test_several_blocks_made_anew_share_a_shelf_and_sums_keep_their_bits() -> No
 
 def _cut(start: int, stop: int) -> np.ndarray:
     return X[start:stop]
+
+
+def _turned(number: int) -> pd.DataFrame:
+    frame = pd.DataFrame(X[:500], columns=list("abcdefghij"))
+    return frame[frame.columns[::-1]] if number else frame
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "anew"])
+def test_partitions_in_another_order_of_columns_are_refused(kept: bool) -> None:
+    where = Threads(1)
+    data = dd.from_map(_turned, [0, 1], meta=_turned(0)[:0])
+    with pytest.raises(InputError, match="same columns"):
+        rows(data, kept, where)
+    where.close()

@@ -16,7 +16,10 @@ from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import mlopt
+from mlopt.cluster import Cluster
 from mlopt.cluster.connect import connect
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.cut import ask, cut
 from mlopt.pipeline.environment import environment
 
 pytestmark = pytest.mark.cluster
@@ -90,6 +93,25 @@ def test_workers_compute_what_is_drawn_under_the_names_of_the_steps(client: Any)
     assert seen == drawn
     named = {choice.step for _, choice in plan.walk()}
     assert named == {step for _, steps in seen for step in steps} - {"X"}
+
+
+def test_workers_that_hold_an_answer_do_not_give_it_to_another_question(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = Cluster(client)
+    blocks = cut(da.from_array(X, chunks=(1500, 6)), where)
+    monkeypatch.setattr(where, "release", lambda handle: None)
+    held: list[Any] = []
+    whole = where.run_graph
+
+    def kept(*given: Any) -> Any:
+        held.append(whole(*given))
+        return held[-1]
+
+    monkeypatch.setattr(where, "run_graph", kept)
+    for size in (2, 3):
+        (rows,) = ask(blocks, where, "sample", tables.take_rows, {0: (range(size),)})
+        assert len(rows) == size
 
 
 def test_the_passes_of_a_fit_are_named_after_its_step(client: Any) -> None:

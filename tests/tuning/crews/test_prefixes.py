@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 import mlopt
 from mlopt.cluster import Threads
 from mlopt.tuning.crews.chain import Parts, cut
-from mlopt.tuning.crews.prefixes import Prefixes, cut_rows
+from mlopt.tuning.crews.prefixes import InTurns, Prefixes, cut_rows
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import make_splits
@@ -273,6 +274,56 @@ def test_views_replace_what_they_are_made_of() -> None:
     prefixes.views(chain(2))
     assert prefixes.holds(chain(2).key)
     assert not {(chain(2).key, split) for split in range(3)} & set(prefixes.places)
+
+
+def test_halves_go_as_soon_as_they_are_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefixes = make(1 << 30)
+    prefixes.problem.executor.threads = 1
+    there, stacked = [], prefixes._stacked
+
+    def noted(*given: Any) -> Any:
+        found = stacked(*given)
+        there.append([split for token, split in prefixes.places if token == chain(2).key])
+        return found
+
+    monkeypatch.setattr(prefixes, "_stacked", noted)
+    prefixes.expect(0, chain(2), batched=True)
+    assert len(prefixes.views(chain(2))) == 3
+    assert there == [[], [], []]
+
+
+def test_views_take_turns_where_there_is_no_room_for_all() -> None:
+    rich, poor = make(1 << 30), make(2 * len(X) * 2 * 8)
+    views, turns = (prefixes.views(chain(2)) for prefixes in (rich, poor))
+    assert not isinstance(views, InTurns)
+    assert isinstance(turns, InTurns)
+    assert not poor.holds(chain(2).key)
+    for one, other in zip(views, turns, strict=True):
+        np.testing.assert_array_equal(one.rows.collect(), other.rows.collect())
+        assert one.splits == other.splits
+    assert poor.nbytes <= poor.memory
+
+
+@pytest.mark.parametrize("bandit", [None, "action-elimination", "successive-halving"])
+def test_scans_of_views_in_turns_find_what_others_do_and_say_so(
+    bandit: str | None, fits: Fits, counting: Any
+) -> None:
+    scale = counting(StandardScaler(), "scale")
+    pipeline = Pipeline([("scale", scale), ("model", LogisticRegression(max_iter=1000))])
+    space = {"model__C": np.logspace(-4, 4, 8).tolist()}
+    rich = search(pipeline, space, cv=3, bandit=bandit).fit(X, y)
+    assert folds(fits) == {"scale": 3}
+    fits.clear()
+    with dask.config.set({"mlopt.resources.memory": 8 * X.nbytes}):
+        poor = search(pipeline, space, cv=3, bandit=bandit).fit(X, y)
+    looks = 2 if bandit == "successive-halving" else 1
+    # Once a look, and those again whose views told that there is no room.
+    assert 3 * looks <= folds(fits)["scale"]
+    assert bandit is not None or folds(fits)["scale"] <= 3 + 1
+    for name in ("params", "mean_test_score", "state", "passes"):
+        np.testing.assert_array_equal(rich.cv_results_[name], poor.cv_results_[name])
+    assert "splits take turns" in str(poor.plan_.choices[0].notes)
+    assert "splits take turns" not in str(rich.plan_.choices[0].notes)
 
 
 def test_sparse_rows_are_counted() -> None:

@@ -3,8 +3,7 @@
 from mlopt.caching.strategies.bounds import exact
 from mlopt.caching.strategies.family import Kept, Strategy, contenders
 from mlopt.caching.strategies.growth import greedy, greedy_per_byte
-from mlopt.caching.strategies.recent import lru
-from mlopt.caching.strategies.rules import aggressive, estimators_only, nothing
+from mlopt.caching.strategies.rules import aggressive, estimators_only, lru, nothing
 from mlopt.caching.strategies.rungs import ladder
 
 STRATEGIES: dict[str, Strategy] = {

@@ -24,9 +24,8 @@ Function = Callable[..., Any]
 class Algorithm:
     """Gradient descent from seven operators, any of them the user's.
 
-    The defaults are batch gradient descent of logistic regression. An operator is an object
-    of `mlopt.gd.operators.interfaces`, or a plain function, which may leave out the
-    context.
+    The defaults are batch gradient descent of logistic regression. An operator is a
+    callable as `mlopt.gd.operators.interfaces` has them, which may leave out the context.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
-"""The seven operators of gradient descent, as interfaces, and what they share.
+"""The seven operators of gradient descent: what they take, give and share.
 
 ::
 
     preparation   Stage      nothing, or some rows   -> the same; sets globals
                   Transform  units                   -> Batch
-    processing    Sample     n                       -> indices, or a Batch of rows
-                  Compute    Batch                   -> partial sum
+    processing    Sample     n                       -> indices, a Batch, or None: all rows
+                  Compute    Batch                   -> partial sum; changes no context
                   Update     the whole sum           -> new weights, or None: not yet
-    convergence   Converge   new weights             -> delta
+    convergence   Converge   new weights             -> delta, infinite while unknown
                   Loop       delta                   -> True: another iteration
 
 Source: Kaoudi et al., "A Cost-based Optimizer for Gradient Descent Optimization" (ML4all,
@@ -15,7 +15,8 @@ SIGMOD 2017), section 4. There an operator works on one unit; here it works on a
 that NumPy does the work. `per_unit` turns a function of one unit into one of a batch.
 
 Every operator is called with the `Context` as its last argument. A plain function may
-leave it out.
+leave it out. Compute runs in threads, or on workers. (Listing 6 of the paper has a Loop
+that returns the opposite.)
 """
 
 from __future__ import annotations
@@ -127,24 +128,6 @@ class Transform(Protocol):
     def __call__(self, units: Units, context: Context, /) -> Batch: ...
 
 
-class Stage(Protocol):
-    """Set the globals; may look at some rows, and returns what it was given."""
-
-    def __call__(self, rows: Batch | None, context: Context, /) -> Batch | None: ...
-
-
-class Sample(Protocol):
-    """Choose rows of this iteration: their numbers among ``n``, rows, or None for all."""
-
-    def __call__(self, n: int, context: Context, /) -> Indices | Batch | None: ...
-
-
-class Compute(Protocol):
-    """The work on rows. Runs in threads or on workers: must not change the context."""
-
-    def __call__(self, batch: Batch, context: Context, /) -> Any: ...
-
-
 @runtime_checkable
 class Aggregating(Protocol):
     """A Compute with its own way to add up: associative, and changes neither argument."""
@@ -152,24 +135,6 @@ class Aggregating(Protocol):
     def aggregate(self, a: Any, b: Any, /) -> Any:
         """The partial sum of both."""
         ...
-
-
-class Update(Protocol):
-    """New weights from the whole sum; None while there are none (a refused trial step)."""
-
-    def __call__(self, total: Any, context: Context, /) -> Any: ...
-
-
-class Converge(Protocol):
-    """How far the run is from its end; infinite while that is unknown."""
-
-    def __call__(self, weights: Any, context: Context, /) -> float: ...
-
-
-class Loop(Protocol):
-    """Whether to do another iteration. (Listing 6 of the paper returns the opposite.)"""
-
-    def __call__(self, delta: float, context: Context, /) -> bool: ...
 
 
 def per_unit(function: Callable[[bytes], Sequence[float]], label: int = 0) -> Transform:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mlopt.cluster import Executor, Threads, Tree
-from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.gd.operators.interfaces import (
     Batch,
@@ -120,20 +119,12 @@ class MatrixSource(Source):
         As `mlopt.rows.Rows.of` takes it.
     y : array-like of shape (n,)
     executor : Executor, optional
-    block_rows : int, optional
-        Rows of a partition at most.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        executor: Executor | None = None,
-        block_rows: int | None = None,
-    ) -> None:
+    def __init__(self, X: Any, y: Any, executor: Executor | None = None) -> None:
         super().__init__()
         self.y: Floats = np.ascontiguousarray(y, np.float64)
-        rows = X if isinstance(X, Rows) else self._rows(X, executor, block_rows)
+        rows = Rows.of(X, executor=executor)
         if self.y.shape != (rows.n,):
             raise InputError(
                 f"`y` must have one number for each of the {rows.n} rows of X, got shape "
@@ -144,10 +135,6 @@ class MatrixSource(Source):
         here = isinstance(self.rows.executor, Threads)
         # Single rows are asked for so often that a task for each would be most of the time.
         self._blocks: list[Block] | None = self.rows.map(_itself) if here else None
-
-    @staticmethod
-    def _rows(X: Any, executor: Executor | None, block_rows: int | None) -> Rows:
-        return Rows.of(X, executor=executor or default_executor(), block_rows=block_rows)
 
     @classmethod
     def of_batches(cls, batches: list[Batch], executor: Executor | None) -> MatrixSource:

@@ -25,7 +25,7 @@ def by_cholesky(squares: Squares) -> Fit:
     if squares.alphas.all():
         return Fit(solution.coef, found.mean, "cholesky")
     singular = normal_equations.singular_values(found, len(squares.alphas))
-    if singular[-1] <= 10 * squares.cutoff * singular[0]:
+    if squares.cutoff is not None and singular[-1] <= 10 * squares.cutoff * singular[0]:
         return instead(squares, "the features are nearly dependent")
     return Fit(solution.coef, found.mean, "cholesky", len(singular), singular)
 
@@ -33,7 +33,7 @@ def by_cholesky(squares: Squares) -> Fit:
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     del passes
     shape = outline.shape
-    if why := no_room(bordered(shape), resources):
+    if why := no_room(bordered(shape), shape, resources):
         return why
     d = shape.d
     spectrum = 0.0 if outline.l2 else _EIGENVALUES * 4 / 3 * d**3

@@ -10,7 +10,7 @@ Shapes: ``X`` (n, d), targets (n, T), coefficients (d, T).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,9 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, scan, sparse_gram_operations
 from mlopt.gd.ridge_path import solve_path
 from mlopt.gd.row_products import PANELS, SUMS, beyond
-from mlopt.gd.sizes import CACHE
+from mlopt.gd.sizes import CACHE, LOST
 from mlopt.kernels.linear import sparse_gram
+from mlopt.kernels.one_row import squared_norms
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -68,6 +69,8 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool, accuracy: float) -> D
     root = np.sqrt(weights)
     gram = np.zeros((n + outputs, n + outputs))
     apply = _Sparse(X, mean, root) if rows.sparse else Dense(X, mean, root)
+    if rows.sparse and _loses(X, mean, weights[:, 0]):
+        apply = Dense(X.tocsc(), mean, root)
     gram[:n, :n] = apply.gram()
     gram[:n, n:] = root * (targets - center)
     if intercept:
@@ -135,6 +138,13 @@ class _Sparse:
         return np.asarray(self.X.T @ scaled - np.outer(self.mean, scaled.sum(axis=0)))
 
 
+def _loses(X: Any, mean: Array, weights: Array) -> bool:
+    """Whether rows (n, d) are so far from zero that their products have not the digits."""
+    squares = float(weights @ squared_norms(X).astype(np.float64))
+    left = squares - float(weights.sum() * (mean @ mean))
+    return bool(np.finfo(np.float64).eps * squares > LOST * left)
+
+
 def row_products(X: Any) -> Array:
     """Products of rows (n, d) with each other, (n, n), in float64."""
     if sp.issparse(X):
@@ -180,7 +190,8 @@ def with_products(shape: Shape, resources: Resources) -> Cost:
     gathered = Cost(network=float(shape.nonzero * shape.itemsize) if remote else 0.0)
     reading = scan(shape, resources, 0.0, times=PANELS)
     sums = Cost(memory=SUMS * 8.0 * n**2)
-    return (reading | Cost(flops=products)) + sums + factor_cost(n) + last + gathered
+    made = replace(reading, flops=products)
+    return made + sums + factor_cost(n) + last + gathered
 
 
 def _small(problem: Problem) -> bool:

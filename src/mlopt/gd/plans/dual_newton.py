@@ -86,7 +86,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return why
     planes = 1 if outline.loss == "multinomial" else shape.columns
     square = replace(square_of(shape), columns=shape.columns // planes)
-    if why := no_room(square.columns * (shape.n + 1), resources):
+    if why := no_room(square.columns * (shape.n + 1), square, resources):
         return why
     before, here = with_products(shape, resources), resources.one_process
 

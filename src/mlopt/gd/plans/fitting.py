@@ -227,7 +227,7 @@ def choose(
         Of the machine, where they are known.
     max_iter : float, default=inf
         Passes at most: "auto" takes what is expected to need more only where all do, or
-        others take longer than it would.
+        others take longer than it would with the fit that follows, of passes enough.
     firm : bool, default=True
         Whether ``wanted`` is what the user names, which is not left for another.
     comes : bool, default=False
@@ -273,11 +273,17 @@ def choose(
 
 
 def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
-    """What likely needs more passes than it may have, where others end about as soon."""
-    late = [name for name, one in found.items() if one.passes.expected > most]
+    """What likely needs more passes than it may have, where others end about as soon.
+
+    Who gets no converged model fits again, with more passes: both fits count.
+    """
+    late = {name: one for name, one in found.items() if one.passes.expected > most}
     others = [one.predicted_seconds for name, one in found.items() if name not in late]
     best = min(others, default=float("inf"))
-    return [name for name in late if best <= found[name].predicted_seconds + _TRIFLE]
+    both = {
+        n: a.within(most).predicted_seconds + a.predicted_seconds for n, a in late.items()
+    }
+    return [name for name, seconds in both.items() if best <= seconds + _TRIFLE]
 
 
 def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:

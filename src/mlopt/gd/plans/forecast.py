@@ -29,9 +29,9 @@ from mlopt.resources.experience import (
     Experience,
     Seen,
     remember,
+    told,
 )
 
-_SHORTEST = price("remember.shortest")
 _BUSY = price("remember.busy")
 _LEAST_DOUBT = price("remember.doubt")
 _FORESEEN = price("speculation.doubt.shape")
@@ -63,12 +63,12 @@ class Passes:
     @property
     def fewest(self) -> float:
         """As good as never fewer: twice as far off, in digits, as ``low``."""
-        return self.low**2 / self.expected
+        return self.low * (self.low / self.expected)  # its square may overflow
 
     @property
     def most(self) -> float:
         """As good as never more: twice as far off, in digits, as ``high``."""
-        return self.high**2 / self.expected
+        return self.high * (self.high / self.expected)
 
     def within(self, most: float) -> Passes:
         """As they are where there are no more than ``most``."""
@@ -195,9 +195,8 @@ class Forecast:
             Whether it was at its tolerance then. If not, passes tell something only where
             there were more of them than expected.
         """
-        if took < _SHORTEST or passes < 1:
+        if passes < 1 or (ratio := told(took, self.seconds(passes))) is None:
             return []
-        ratio = took / self.seconds(passes)
         found = [Seen(name, SECONDS, self.form, ratio) for name in (self.method, ANY)]
         guess = self.passes
         if guess.low < guess.high and (ended or passes > guess.expected):

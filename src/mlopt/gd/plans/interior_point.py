@@ -198,7 +198,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return "it is for a free intercept: without, each row's variable is free by itself"
     if outline.l2 == 0:
         return "there is no dual without a penalty: `l2` must be positive"
-    if why := no_room(shape.d + 1, resources):
+    if why := no_room(shape.d + 1, shape, resources):
         return why
     each = newton_costs.hessian_work(shape, resources, shape.n, outline.loss)
     each += newton_costs.factor_work(shape, resources) + Cost(python=_STEP)

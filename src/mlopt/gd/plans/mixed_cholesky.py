@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mlopt.costs import Cost
@@ -10,8 +12,8 @@ from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.refined import refine, steps_cost
-from mlopt.gd.plans.squares import Iteration, Squares
-from mlopt.gd.row_products import beyond, panels_cost
+from mlopt.gd.plans.squares import Fit, Iteration, Squares
+from mlopt.gd.row_products import at_once, beyond, panels_cost
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 
@@ -21,13 +23,13 @@ _ROUNDED = float(np.finfo(np.float32).eps)
 DENSE = "needs dense rows: sparse ones stay sparse under `sparse_cg`"
 
 
-def begin(squares: Squares) -> Iteration:
+def begin(squares: Squares) -> Fit | Iteration:
     """The factor in float32, before the first step."""
     sums = ColumnSums.of(squares.rows, squares.intercept)
-    inverse = gram_inverse.of_float32(squares.rows, sums, squares.alphas)
+    made = partial(gram_inverse.of_float32, squares.rows, sums, squares.alphas)
     # Each coefficient is to be that good, not only all of them together.
     tol = squares.accuracy / 100
-    return refine(squares, "mixed_cholesky", sums, inverse, _PATIENCE, tol)
+    return refine(squares, "mixed_cholesky", sums, made, _PATIENCE, tol)
 
 
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
@@ -38,7 +40,7 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
         return (
             "the penalty, which alone holds what rows do not, is below float32's rounding"
         )
-    needed = 4.0 * d**2 * (resources.threads + 3)
+    needed = 4.0 * d**2 * (at_once(shape, resources) + 1)
     if why := beyond(needed, resources, "its factors"):
         return why
     product = panels_cost(shape, resources, d, single=True)

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy
 
-from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import margins
 from mlopt.gd.plans.by_plane import one_by_one
@@ -32,7 +31,7 @@ from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import handing, scan
+from mlopt.gd.pricing import handing, read_alone, scan
 from mlopt.gd.sample import KINKED
 from mlopt.gd.sizes import LOST, ROUNDINGS, SUFFICIENT
 from mlopt.kernels.linear import hessian_weights
@@ -52,6 +51,7 @@ LOSSES = frozenset({"logistic", "squared_hinge"})
 _PASSES, _DOUBT = price("newton-cg.passes"), price("sequential.doubt")
 _VALUE = (price("newton-cg.value.dense"), price("newton-cg.value.sparse"))
 _ROW, _STEP = price("newton-cg.row"), price("newton-cg.step")
+_VECTORS = price("newton-cg.vectors")
 _LEFT, _ENOUGH = price("newton-cg.left"), price("newton-cg.enough")
 _POWER, _CURVED = price("newton-cg.power"), price("newton.curved")
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
@@ -236,8 +236,9 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     curved = _CURVED if outline.loss == KINKED else 1.0  # others are not multiplied
     products = curved * _VALUE[shape.sparse] * shape.nonzero + _ROW * shape.n
     python = _STEP + handing(shape.blocks, resources)
-    read = replace(scan(shape, resources, 8.0 * (shape.d + shape.n)), python=python)
-    each = read | Cost(flops=products / resources.workers)
+    read = scan(shape, resources, 8.0 * (shape.d + shape.n))
+    each = replace(read, python=python, flops=products / resources.workers)
+    each += read_alone(_VECTORS * 8.0 * shape.d, resources)
     return lambda passes: shape.columns * passes * each
 
 

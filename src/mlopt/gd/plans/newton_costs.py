@@ -84,7 +84,7 @@ def factor_work(shape: Shape, resources: Resources) -> Cost:
 def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> Cost | str:
     """So many passes, or why it cannot be used."""
     size = shape.columns * (shape.d + 1)
-    if why := no_room(size, resources):
+    if why := no_room(size, shape, resources):
         return why
     rows = rows_of_hessian(shape, loss)
     # Drawn rows are held twice while they are joined, and may take half of what others

@@ -52,6 +52,6 @@ class Outline:
     stop: Stop | None = None
 
     @staticmethod
-    def of_stats(loss: str, stats: Stats, *, free_intercept: bool = True) -> Outline:
+    def of_stats(loss: str, stats: Stats) -> Outline:
         """Of data of which nothing but the size is known."""
-        return Outline(loss, shape_of_stats(stats), free_intercept=free_intercept)
+        return Outline(loss, shape_of_stats(stats))

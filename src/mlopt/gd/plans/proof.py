@@ -153,8 +153,13 @@ class _Data:
         if found is None:
             return None
         best, losses, slopes = found
-        curved = rows.attach(slopes=slopes * self.c[:, None])
-        gradient = curved.map_reduce(_combination, operator.add) + task.l2 * coef
+        slopes = slopes * self.c[:, None]
+        curved = rows.attach(slopes=np.column_stack((slopes, self.c)))
+        *combined, mean = curved.map_reduce(_combination, operator.add)
+        gradient = np.array(combined) + task.l2 * coef
+        if task.intercept:
+            # As of centred columns: what slopes add up to is times how far away they are.
+            gradient -= np.outer(slopes.sum(axis=0), mean)
         objective = float(losses @ self.c) + 0.5 * task.l2 * float(np.sum(coef * coef))
         bound = float(strong_convexity_bound(np.sum(gradient * gradient), task.l2))
         return _Point(coef, best, objective, gradient, bound)

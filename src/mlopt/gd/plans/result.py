@@ -85,7 +85,7 @@ def result_of(race: Race) -> Result:
     return Result(
         coef=coef.T.copy() if many else coef[0],
         intercept=intercept if many else float(intercept[0]),
-        n_iter=race.passes,
+        n_iter=_passes(race),
         objective=_objective(race) if proof is None else proof.objective,
         history=tuple(race.history),
         seconds=race.limits.elapsed,
@@ -111,6 +111,13 @@ def _claim(race: Race) -> tuple[float, str]:
     if isinstance(training, LeastSquares) and training.direct:
         return training.gap, DIRECT
     return np.inf, ESTIMATED
+
+
+def _passes(race: Race) -> int:
+    """Passes, or the steps of what takes a model to its end in one."""
+    if not isinstance(race.training, LinearTraining):
+        return race.passes
+    return max(race.passes, int(race.training.learnt(0).get("n_iter_", 0)))
 
 
 def _objective(race: Race) -> float:
@@ -140,7 +147,7 @@ def _message(race: Race, gap: float, claim: str) -> str:
             "thought to take: nothing tells how near the minimum it is"
         )
     limits, reason = race.limits, race.reason
-    if limits.passes is not None and race.passes >= limits.passes:
+    if limits.passes is not None and _passes(race) >= limits.passes:
         reason = "passes"  # of a training, too, that knows the limit, and is done there
     if reason in _MESSAGES:
         return _MESSAGES[reason].format(passes=limits.passes, seconds=limits.seconds)

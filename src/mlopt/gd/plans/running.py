@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field, replace
 from numbers import Real
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.errors import InputError
+from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.forecast import Forecast, Passes, Stint
@@ -35,11 +35,12 @@ _TIGHTEST = 1e-3
 """Of the gap that a method sees, what it is asked for at most at once."""
 _AGAIN = 2.0
 """Times what all took before, that one takes at least until one that was left returns."""
-_FEWEST = 3
+FEWEST = 3
 """Gaps that tell how fast they fall."""
 _TRIFLE = price("run.trifle")
 _SURE = price("run.sure")
 _NEARLY = price("run.nearly")
+_DOUBT = price("speculation.doubt.one")
 _SHARED = count("factor.shared")
 _HOW = {
     "sampled": "speculated on a sample",
@@ -114,6 +115,16 @@ class Alternative(Attempt):
         return self.problem.here if self.brings else self.problem
 
     @property
+    def worst(self) -> float:
+        """Seconds that it takes at most, times what is not known of it."""
+        return max(self.unsure / _SURE, self.span[1])
+
+    @property
+    def unsure(self) -> float:
+        """The less, the better where guesses were wrong: so may be as much of this one."""
+        return self.span[1] * self.passes.high / max(self.passes.low, 1.0)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a plan has to say of where it runs."""
         return (came(self.problem.rows.nbytes),) if self.brings else ()
@@ -159,6 +170,9 @@ class Alternative(Attempt):
         return solve([self], time_limit=time_limit, max_iter=max_iter)
 
 
+Others = Callable[[], Sequence[Alternative]]
+
+
 def check_limits(time_limit: float | None, max_iter: int | None) -> None:
     """Raise `InputError` unless these are seconds and passes, or None."""
     for name, value in (("time_limit", time_limit), ("max_iter", max_iter)):
@@ -175,10 +189,15 @@ def solve(
     *,
     time_limit: float | None = None,
     max_iter: int | None = None,
+    trial: float = 0.0,
+    others: Others = tuple,
 ) -> Result:
     """What `raced` comes to, of one model, to a gap."""
     check_limits(time_limit, max_iter)
-    return result_of(raced(alternatives, time_limit=time_limit, max_iter=max_iter))
+    race = raced(
+        alternatives, time_limit=time_limit, max_iter=max_iter, trial=trial, others=others
+    )  # fmt: skip
+    return result_of(race)
 
 
 def raced(
@@ -187,14 +206,17 @@ def raced(
     time_limit: float | None = None,
     max_iter: int | None = None,
     start: Start = None,
+    trial: float = 0.0,
+    others: Others = tuple,
 ) -> Race:
     """Run the first attempt; leave it when it proves worse than thought.
 
     The best of those after it that can start from its weights, or needs no start, then
     goes on; where no gap tells how near weights are, one that begins anew will do, too.
-    Towards a gap, what was left has its turn again if all of them prove worse: each time
-    after twice as long as all took before, so that a good one is reached in a few times
-    what it takes alone.
+    Towards a gap it is the surest: what made one guess wrong may do so for all like it.
+    What was left has its turn again if all of them prove worse: each time after twice as
+    long as all took before, so that a good one is reached in a few times what it takes
+    alone.
 
     Parameters
     ----------
@@ -207,31 +229,54 @@ def raced(
         Passes at most, of all that are run.
     start : (coef, intercept), optional
         Where the first one starts, if it can.
+    trial : float, default=0.0
+        Seconds after which the first one must promise to take less than the second, if
+        any: it was not thought to.
+    others : callable, optional
+        Gives more that may take over towards a gap; called once the first one is late.
     """
     most = max(_MOST[a.method.unit] for a in attempts)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
-    one, *others = attempts
+    one, *rest = attempts
     gap = isinstance(one.stop, RelativeGap)
-    able = [
-        a
-        for a in others
-        if isinstance(a, Alternative)
-        and (a.method.continues or not (gap and a.method.iterates))
-    ]
     rows = one.posed.rows
     shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
     with nullcontext() if shared else between_passes():
-        race = Race(one, limits, max_iter, start)
-        turns = deque(able)
-        while turns:
-            if race.run(following := turns.popleft()):
-                return race
+        race = Race(one, limits, max_iter, start, trial=trial)
+        turns = Turns(gap, others)
+        turns.add(rest)
+        while not race.run(turns):
             left = race.alternative
-            race.leave_for(following)
+            race.leave_for(turns.waiting.pop(0))
             if race.wanted and isinstance(left, Alternative) and left.method.continues:
-                turns.append(left)
-        race.run(None)
+                turns.waiting.append(left)
     return race
+
+
+@dataclass
+class Turns:
+    """Those that may take over, towards a gap or not; ``others`` gives more, once."""
+
+    gap: bool
+    others: Others
+    waiting: list[Alternative] = field(default_factory=list)
+    _open: bool = False
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """What can start from the weights of others, or needs no start."""
+        self.waiting += [
+            a
+            for a in attempts
+            if isinstance(a, Alternative)
+            and (a.method.continues or not (self.gap and a.method.iterates))
+        ]
+
+    def open(self) -> None:
+        """One is late: all others of the table have a turn, too, the surest first."""
+        if self.gap and not self._open:
+            self._open = True
+            self.add(self.others())
+            self.waiting.sort(key=lambda a: a.unsure)
 
 
 @dataclass(eq=False)
@@ -242,6 +287,7 @@ class Race:
     limits: Limits
     max_iter: int | None = None
     start: InitVar[Start] = None
+    trial: float = 0.0
     training: Solver = field(init=False)
     names: list[str] = field(default_factory=list)
     history: list[Step] = field(default_factory=list)
@@ -266,6 +312,8 @@ class Race:
         self.stint = Stint(one.forecast) if isinstance(one, Alternative) else None
         stop = asked_of(one.stop, dual=one.method.bounds)
         self.training = one.method.begin(one.posed, stop, most, start)
+        if isinstance(self.training, SolvedAtOnce):
+            self.training.limits = self.limits
 
     @property
     def wanted(self) -> float | None:
@@ -278,11 +326,11 @@ class Race:
         """Of all that have been at work."""
         return self.before + self.training.passes
 
-    def run(self, following: Alternative | None) -> bool:
-        """Train; whether it ended, and does not only disappoint beside the other."""
+    def run(self, turns: Turns) -> bool:
+        """Train; whether it ended, and does not only disappoint beside another."""
         passes, done = 0, False  # of what fails, nothing is remembered
         try:
-            ended = self._train(following)
+            ended = self._train(turns)
             passes = self.training.passes
             done = self.reason == "done" and bool(np.all(self.training.converged))
         finally:
@@ -290,11 +338,13 @@ class Race:
                 self.stint.end(passes, done)
         return ended
 
-    def _train(self, following: Alternative | None) -> bool:
+    def _train(self, turns: Turns) -> bool:
         while not self._ended() or self._goes_on():
-            if following is not None and self._disappoints(following):
+            if not self.trial and self._late():
+                turns.open()
+            if turns.waiting and self._disappoints(turns.waiting[0]):
                 return False
-            if following is None and self._worn():
+            if not turns.waiting and self._worn():
                 self.reason = "worst"
                 return True
             if self.wanted is None:
@@ -303,6 +353,14 @@ class Race:
             self.training.advance(1)
             self.history.append((self.passes, self.limits.elapsed, self.training.gap))
         return True
+
+    def _late(self, least: float = _TRIFLE) -> bool:
+        """Whether it took more than was to be expected, by passes or by the clock."""
+        one, spent = self.alternative, self.limits.elapsed - self.began
+        if not isinstance(one, Alternative):
+            return False
+        late = self.training.passes > one.passes.high
+        return late or spent > max(one.span[1], least)
 
     def _disappoints(self, following: Alternative) -> bool:
         """Whether it took more than was to be expected, and more than another would.
@@ -316,15 +374,20 @@ class Race:
         left has its turn again, so that the other can be tried where it is thought to end,
         and twice the time of all to now has passed, before this one would. One that was
         left was no better itself: the time of all counts in place of its guess.
+        What is only tried must soon promise to take less than the other is thought to.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
         assert isinstance(one, Alternative)
+        pace = one.predicted_seconds / one.passes.expected
+        if self.trial:
+            # By its passes, too: the first ones may load what others find loaded.
+            over = min(spent, self.training.passes * pace) > self.trial
+            return over and _DOUBT * self._left() > following.predicted_seconds
         if following.name in self.names:
             again = max(_AGAIN * self.began, one.predicted_seconds, _TRIFLE)
             return spent > again and self._left() > again
-        late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
-            pace = one.predicted_seconds / one.passes.expected
+            late, most = self.training.passes > one.passes.high, following.span[1]
             suffice = self._suffice(following)
             allowed = self.max_iter or np.inf
             half, unsure = 2 * self.passes > allowed, one.passes.high > allowed
@@ -333,10 +396,10 @@ class Race:
             ends = following.method.continues or suffice
             return late and ends and self.training.passes * pace > most
         thought = following.predicted_seconds
-        late |= spent > max(one.span[1], thought, _TRIFLE)
-        doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
         tried = max(_AGAIN * self.limits.elapsed, thought)
-        return late and self._left() > min(max(doubt, 1.0) * most, tried)
+        return self._late(max(thought, _TRIFLE)) and self._left() > min(
+            following.worst, tried
+        )
 
     def _worn(self) -> bool:
         """Whether it took more than was to be expected, and no gap tells where that led.
@@ -364,9 +427,9 @@ class Race:
         half = 0.5 * (self.began + end)
         late = [(s, gap) for _, s, gap in self.history if s >= half and gap > 0]
         seen = [(s, gap) for s, gap in late if gap < np.inf]
-        if len(late) >= _FEWEST and not seen:
+        if len(late) >= FEWEST and not seen:
             return end - self.began
-        if len(seen) < _FEWEST or self.wanted is None:
+        if len(seen) < FEWEST or self.wanted is None:
             return 0.0
         (first, before), (last, now) = seen[0], seen[-1]
         fell = np.log(before / now)
@@ -382,12 +445,10 @@ class Race:
 
     def _goes_on(self) -> bool:
         """Whether a training that is done is not at the tolerance, and can go further."""
-        wanted = self.wanted
-        if self.reason != "done" or self.proof is not None or wanted is None:
+        wanted, bounds = self.wanted, self.alternative.method.bounds
+        if bounds or self.reason != "done" or self.proof is not None or wanted is None:
             return False
         training, problem = self.training, self.alternative.posed
-        if self.alternative.method.bounds:
-            return False
         converged, first = bool(np.all(training.converged)), self.asked >= wanted
         spare = _NEARLY if converged and first else 1.0
         proof = prove(problem, *training.coefficients(0), wanted, spare)
@@ -413,6 +474,7 @@ class Race:
     def leave_for(self, following: Alternative) -> None:
         """Go on from the present weights in another way."""
         self.before += self.training.passes
+        self.trial = 0.0
         start = self._planes()
         self.alternative = following
         self._begin(start)

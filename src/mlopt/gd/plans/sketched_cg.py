@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 from mlopt.costs import Cost
 from mlopt.gd import gram_inverse, nystrom
@@ -10,7 +12,7 @@ from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.refined import refine, steps_cost
-from mlopt.gd.plans.squares import Iteration, Squares, asked, rank_seen
+from mlopt.gd.plans.squares import Fit, Iteration, Squares, asked, rank_seen
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.preconditioned_plan import sample_rows, sample_steps, samples, sketch_rank
 from mlopt.gd.pricing import Shape, scan, solving
@@ -26,17 +28,17 @@ _SKETCH_STEPS = count("sketched_cg.steps")
 _SPARSE_SKETCH = price("sketched_cg.sparse")
 
 
-def begin(squares: Squares) -> Iteration:
+def begin(squares: Squares) -> Fit | Iteration:
     """A sample or a sketch, before the first step."""
     n, d = squares.rows.n, squares.rows.d
     sums = ColumnSums.of(squares.rows, squares.intercept)
     accuracy, name = squares.accuracy, "sketched_cg"
     if samples(n, d):
         size = sample_rows(n, d, accuracy, squares.gap)
-        sampled = gram_inverse.of_sample(squares.rows, size, sums, squares.alphas)
+        sampled = partial(gram_inverse.of_sample, squares.rows, size, sums, squares.alphas)
         return refine(squares, name, sums, sampled, _PATIENCE, accuracy / 10)
     rank = _rank(squares, sums.weight)
-    sketched = nystrom.sketch(squares.rows, rank, sums, squares.alphas)
+    sketched = partial(nystrom.sketch, squares.rows, rank, sums, squares.alphas)
     # Outside the sketch it is the inverse up to a factor only.
     return refine(squares, name, sums, sketched, 2 * _PATIENCE, accuracy / 100)
 
@@ -87,10 +89,10 @@ def _sketch(outline: Outline, resources: Resources, steps: float) -> Cost:
     shape: Shape = outline.shape
     d, rank = shape.d, rank_seen(outline) or sketch_rank(shape.n, shape.d)
     price = _SPARSE_SKETCH if shape.sparse else 1.0
-    sketch = Cost(flops32=price / resources.workers * 4.0 * shape.nonzero * rank)
-    reading = scan(shape, resources, 4.0 * d * rank, times=4)
+    products = price / resources.workers * 4.0 * shape.nonzero * rank
+    sketch = replace(scan(shape, resources, 4.0 * d * rank, times=4), flops32=products)
     eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
-    return (reading | sketch) + eigen + Cost(memory=16.0 * steps * d * rank)
+    return sketch + eigen + Cost(memory=16.0 * steps * d * rank)
 
 
 SKETCHED_CG = least_squares(

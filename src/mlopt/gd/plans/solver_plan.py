@@ -10,6 +10,7 @@ from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.result import Result
 from mlopt.gd.plans.running import Alternative, solve
 from mlopt.gd.plans.task import Task
+from mlopt.gd.plans.trial import SHARE, to_try
 from mlopt.locking import cached_property
 
 
@@ -44,6 +45,11 @@ class SolverPlan:
         return self.contenders[0]
 
     @cached_property
+    def tried(self) -> Alternative | None:
+        """What is run before the chosen one, for a tenth of its time or to the end."""
+        return to_try(self.contenders) if self.limits[1] is None else None
+
+    @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """All plans: the chosen one, and then the others, cheapest first."""
         others = (*self.contenders[1:], *self.ranker.others(self.contenders))
@@ -66,8 +72,9 @@ class SolverPlan:
     ) -> Result:
         """Run the chosen plan, and watch it.
 
-        A plan that takes more passes than the most that were to be expected is left for
-        the next one that can go on from its weights.
+        One that may take far less is tried first, where its gaps tell soon. A plan that
+        takes more passes than the most that were to be expected is left for the next one
+        that can go on from its weights.
 
         Parameters
         ----------
@@ -77,11 +84,25 @@ class SolverPlan:
             Passes at most; those given to `plan` by default.
         """
         seconds, passes = self.limits
-        return solve(
-            self.contenders,
-            time_limit=seconds if time_limit is None else time_limit,
-            max_iter=passes if max_iter is None else max_iter,
-        )
+        seconds = seconds if time_limit is None else time_limit
+        passes = passes if max_iter is None else max_iter
+        if passes is not None:
+            return solve(self.contenders, time_limit=seconds, max_iter=passes)
+        attempts, trial = self.contenders, 0.0
+        if first := self.tried:
+            others = (a for a in attempts if a is not first)
+            attempts, trial = (first, *others), self._trial
+        return solve(attempts, time_limit=seconds, trial=trial, others=self._others)
+
+    @property
+    def _trial(self) -> float:
+        """Seconds after which what is tried must promise more than the chosen one."""
+        return SHARE * self.chosen.predicted_seconds
+
+    def _others(self) -> tuple[Alternative, ...]:
+        """What was not thought to be the cheapest, and counts in passes too."""
+        found = self.ranker.others(self.contenders)
+        return tuple(one for one in found if one.method.unit == "passes")
 
     def to_plan(self) -> plans.Plan:
         """The same as a `mlopt.Plan`."""
@@ -93,6 +114,12 @@ class SolverPlan:
             plans.Alternative(name, None, why) for name, why in self.refused.items()
         ]
         notes = [f"{first.passes_in_words}; {first.time_in_words}", *first.notes]
+        if (tried := self.tried) is not None:
+            may, trial = map(plans.format_seconds, (tried.span[0], self._trial))
+            notes.append(
+                f"{tried.name}, which may take {may}, is tried first: for {trial}, or to "
+                "its end if its gaps then fall fast"
+            )
         if self.ties:
             notes.append(f"about as good: {', '.join(self.ties)}")
         choice = plans.Choice(

@@ -18,7 +18,7 @@ from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sizes import HALF, ROUNDED
+from mlopt.gd.sizes import HALF
 from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
@@ -45,8 +45,8 @@ class Squares:
         Relative gradient at which conjugate gradients stop.
     accuracy : float
         Relative rounding error of the coefficients that is acceptable.
-    cutoff : float
-        Singular values below this fraction of the largest count as zero.
+    cutoff : float, optional
+        See `CoefficientError`.
     gap : float, default=0.0
         Where it is positive, conjugate gradients stop where the objective is within so much
         of its minimum, relative to it.
@@ -59,7 +59,7 @@ class Squares:
     intercept: bool
     tol: float
     accuracy: float
-    cutoff: float
+    cutoff: float | None
     gap: float = 0.0
     rank: int | None = None
 
@@ -69,7 +69,7 @@ class Squares:
         alphas = np.array([model.l2 for model in problem.models]) * problem.weight
         intercept, rank = problem.model.fit_intercept, rank_seen(problem.outline)
         accuracy, gap = asked(stop)
-        tol, cutoff = _FLAT * gap, ROUNDED
+        tol, cutoff = _FLAT * gap, None
         if isinstance(stop, CoefficientError):
             tol, cutoff = stop.gradient, stop.cutoff
         return Squares(problem.rows, alphas, intercept, tol, accuracy, cutoff, gap, rank)

@@ -69,14 +69,15 @@ class CoefficientError:
     gradient : float
         Conjugate gradients without a preconditioner stop where the gradient's norm is so
         many times that at zero, and with a penalty coefficients are certain to be as good.
-    cutoff : float
-        Singular values below this fraction of the largest count as zero.
+    cutoff : float, optional
+        Singular values below this fraction of the largest count as zero, in the units that
+        columns have. By default what rounding hides, in units in which they are alike.
     """
 
     kind: ClassVar[str] = "coefficients"
     accuracy: float
     gradient: float
-    cutoff: float = 0.0
+    cutoff: float | None = None
 
     def __str__(self) -> str:
         return f"coefficient error of {self.accuracy:g}"

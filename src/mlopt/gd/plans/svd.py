@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from mlopt.costs import Cost
 from mlopt.gd import tsqr
 from mlopt.gd.plans.closed import least_squares
@@ -20,7 +22,10 @@ def by_svd(squares: Squares) -> Fit:
     """Of least norm where several coefficients are as good."""
     found = tsqr.factor(squares.rows, len(squares.alphas), squares.intercept)
     solution = tsqr.solve(found, squares.alphas, squares.cutoff)
-    return Fit(solution.coef, found.mean, "svd", solution.rank, solution.singular)
+    # An intercept takes a row away, and where these are few a singular value.
+    lacking = min(squares.rows.n, squares.rows.d) - len(solution.singular)
+    singular = np.pad(solution.singular, (0, lacking))
+    return Fit(solution.coef, found.mean, "svd", solution.rank, singular)
 
 
 def instead(squares: Squares, why: str) -> Fit:
@@ -32,7 +37,7 @@ def instead(squares: Squares, why: str) -> Fit:
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     del passes
     shape = outline.shape
-    if shape.n >= shape.d and (why := no_room(bordered(shape), resources)):
+    if shape.n >= shape.d and (why := no_room(bordered(shape), shape, resources)):
         return why
     m = bordered(shape)
     last = Cost(flops=_SVD * 4.0 * min(shape.n, m) ** 2 * m)

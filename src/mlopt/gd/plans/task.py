@@ -28,7 +28,7 @@ from mlopt.kernels.losses import LOSSES
 from mlopt.locking import cached_property
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
-from mlopt.rows.source import collected
+from mlopt.rows.source import collected_together, split_with
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
@@ -329,16 +329,20 @@ def problem_of(
     InputError
         When lengths differ, values are not finite, or classes do not fit the loss.
     """
-    rows = X if isinstance(X, Rows) else Rows.of(X, executor=executor)
+    if isinstance(X, Rows):
+        rows, (y, sample_weight) = X, collected_together(y, sample_weight)
+    else:
+        source, (y, sample_weight) = split_with(X, (y, sample_weight), executor)
+        rows = Rows.on_shelves(source, executor)
     dtype = None if task.classifies else "numeric"
-    labels = check_array(collected(y), ensure_2d=False, dtype=dtype)
+    labels = check_array(y, ensure_2d=False, dtype=dtype)
     if labels.shape != (rows.n,):
         raise InputError(
             f"`y` must be 1-D with one value for each of the {rows.n} rows, got shape "
             f"{labels.shape}."
         )
     targets, classes = _encode(task, labels)
-    weights = check_weights(collected(sample_weight), rows.n)
+    weights = check_weights(sample_weight, rows.n)
     attached = rows.attach(
         targets=targets[:, None].astype(rows.dtype),
         weights=weights[:, None].astype(rows.dtype),

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from dask._task_spec import convert_legacy_graph
+from dask.base import tokenize
 from dask.task_spec import Alias, Task, TaskRef
 
-from mlopt.cluster import Executor, Threads, computed
+from mlopt.cluster import Executor, Threads, computed, futures_in
 from mlopt.errors import InputError
 from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.rows.block import as_csr, boundaries, check_unmasked
 from mlopt.rows.frames import has_dask_text, native_text
 from mlopt.rows.room import AT_ONCE, KILLED, memories
-from mlopt.rows.source import check_fits, collected, is_dask
+from mlopt.rows.source import check_fits, collected_together, is_dask
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,10 @@ def ask(
 ) -> list[Any]:
     """``function(block, *arguments)``, for each block by number that has arguments."""
     graph, keys = blocks.graph(arguments), []
+    # A scheduler that still holds an answer gives it to who asks by the same name.
+    asked = tokenize(blocks.token, list(arguments.items()))
     for number, others in arguments.items():
-        key = (f"{name}-{blocks.token}", number)
+        key = (f"{name}-{asked}", number)
         graph[key] = Task(key, function, TaskRef(blocks.keys[number]), *others)
         keys.append(key)
     handles = executor.run_graph(graph, keys)
@@ -163,7 +167,7 @@ def cut(
         Whether equal data get an equal token, in every run: their content is then read.
         Else the token never comes again.
     small : int or infinity, default=0
-        Rows up to which they are one block.
+        Rows up to which they are one block; so are those that `are_typed_by_missing`.
     as_given : bool, default=False
         Whether one block is to be ``data`` itself, a list or in columns as it may be.
 
@@ -182,7 +186,7 @@ def cut(
         raise InputError(f"`{name}` must have at least one row, got none.")
     if lengths is not None:
         check_same_rows(name, sum(lengths), n)
-    elif n <= small:
+    elif n <= small or tables.are_typed_by_missing(data):
         lengths = [n]
     edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
     token = token_of(data) if lasting else uuid.uuid4().hex
@@ -253,20 +257,18 @@ class _Parts(Mapping[Any, Any]):
         return len(self._parts)
 
 
-def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
+def gathered(data: Mapping[str, Any], room: float, why: str = "") -> dict[str, Any]:
     """Data in this process: Dask collections are computed, if they fit.
 
     Raises
     ------
     InputError
-        With the bytes of what is larger than ``room``.
+        With the bytes of what is larger than ``room``, and the reason ``why``.
     """
-    found = {}
     for name, one in data.items():
         if is_dask(one):
-            check_room(one, name, room)
-        found[name] = collected(one)
-    return found
+            check_room(one, name, room, why)
+    return dict(zip(data, collected_together(*data.values()), strict=True))
 
 
 def check_room(data: Any, name: str, room: float, why: str = "") -> float:
@@ -306,7 +308,7 @@ def _edges(lengths: Sequence[int]) -> list[int]:
 
 
 def usable(data: Any, name: str = "X") -> Any:
-    """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists.
+    """What can be cut by rows: CSR for other sparse matrices, arrays for lists of numbers.
 
     Tables of Arrow become data frames of pandas, arrays of Arrow those of NumPy, and
     pandas' own arrays its series.
@@ -318,7 +320,7 @@ def usable(data: Any, name: str = "X") -> Any:
     if sp.issparse(data):
         return as_csr(data)
     if isinstance(data, list | tuple):
-        return _from_list(data)
+        return tables.unlisted(data)
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
         return data
     if hasattr(data, "__array__") and not hasattr(data, "__len__"):
@@ -355,20 +357,6 @@ def framed(data: Any) -> Any:
     return frame
 
 
-def _from_list(data: Any) -> Any:
-    """Lists of rows and of numbers as arrays; documents, of any kind, as they are."""
-    if not data or isinstance(data[0], str | bytes | dict):
-        return data
-    try:
-        found = np.asarray(data)
-    except ValueError:
-        return list(data)  # rows of unlike lengths: tokens of documents
-    mixed = found.dtype.kind in "US" and found.ndim > 1
-    if mixed and not all(isinstance(cell, str) for row in data for cell in row):
-        return np.asarray(data, dtype=object)  # numbers beside text stay numbers
-    return found
-
-
 def _largest(executor: Executor) -> float | None:
     """Bytes of the largest block with which a worker of one thread is not killed."""
     found = memories(executor)
@@ -392,14 +380,13 @@ def _lazy(data: Any, executor: Executor, token: str) -> Blocks:
                 check_fits(longest, executor, _largest(executor))
     # `dask.optimize` is not for this: it forgets which columns of a frame were taken.
     parts = np.ravel(np.asarray(data.to_delayed(), dtype=object)).tolist()
-    graph = dict(parts[0].__dask_graph__()) if parts else {}
+    graph = convert_legacy_graph(dict(parts[0].__dask_graph__())) if parts else {}
     for key, task in graph.items():
         if isinstance(task, Alias) and task.key != key:  # of frames of delayed values
             graph[key] = Alias(key, task.target)
     keys = tuple(part.key for part in parts)
-    if not all(key in graph for key in keys):
-        # Dask leaves out what workers hold already, as of a collection that is persisted.
-        graph = {**data.__dask_graph__(), **graph}
+    # Dask leaves out what workers hold already, as of a collection that is persisted.
+    graph |= futures_in(data.__dask_graph__())
     if (labelled := hasattr(data, "divisions")) and has_dask_text(data._meta):
         own = tuple((f"text-{token}", number) for number in range(len(keys)))
         for new, key in zip(own, keys, strict=True):

@@ -48,11 +48,6 @@ def images_a_panel(largest: int, count: int) -> int:
     return max(FEW_IMAGES, PANEL * count // max(1, largest))
 
 
-def array_bytes(value: Any) -> int:
-    """Bytes of an array; of anything else, 0."""
-    return int(value.nbytes) if isinstance(value, np.ndarray) else 0
-
-
 def panels(*values: Any) -> Iterator[tuple[Any, ...]]:
     """The same rows of all arrays; None stays None.
 

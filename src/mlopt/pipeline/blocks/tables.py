@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
 from mlopt.errors import InputError
+from mlopt.resources.sizes import memory_of
 from mlopt.rows.block import as_csr
 
 _MIXED = ("mixed", "mixed-integer")
@@ -70,9 +71,7 @@ def count_bytes(block: Any) -> int:
         return int(block.estimated_size())
     if hasattr(block, "nbytes") and not isinstance(block, np.ndarray):
         return int(block.nbytes)
-    from dask.sizeof import sizeof
-
-    return int(sizeof(block))
+    return memory_of(block)
 
 
 def kind_of(block: Any) -> str:
@@ -100,11 +99,43 @@ def row_range(data: Any, start: int, stop: int) -> Any:
     return data[start:stop]
 
 
+def are_typed_by_missing(data: Any) -> bool:
+    """Whether a few of the rows may have another type in NumPy than all of them.
+
+    In polars whole numbers and booleans have, where one of them is missing.
+    """
+    pl = sys.modules.get("polars")
+    if pl is None or not isinstance(data, pl.DataFrame):
+        return False
+    whole = [one for one in data if one.dtype.is_integer() or one.dtype == pl.Boolean]
+    return any(one.null_count() for one in whole)
+
+
 def unlisted(block: Any) -> Any:
-    """Lists of rows of numbers as an array; documents and all else as they are."""
-    first = block[0] if isinstance(block, list) and block else None
-    rows = isinstance(first, list | tuple) and first and isinstance(first[0], Number)
-    return np.asarray(block) if rows else block
+    """Lists of rows and of numbers as arrays; documents, of any kind, as they are.
+
+    So are rows of text alone: they may be documents in tokens, all as long, or a table,
+    and each step makes of them what it reads.
+    """
+    if not isinstance(block, list | tuple) or not block:
+        return block
+    if isinstance(block[0], str | bytes | dict):
+        return block
+    try:
+        found = np.asarray(block)
+    except ValueError:
+        return list(block)  # rows of unlike lengths: tokens of documents
+    if found.ndim == 1 or found.dtype.kind not in "US":
+        return found
+    text = (isinstance(cell, str | bytes) for row in block for cell in row)
+    if found.ndim > 2 or all(text):
+        return list(block)
+    return np.asarray(block, dtype=object)  # numbers beside text stay numbers
+
+
+def tabled(block: Any) -> Any:
+    """A list of rows as the one table that a `ColumnTransformer` makes of it."""
+    return np.asarray(block, dtype=object) if isinstance(block, list | tuple) else block
 
 
 def as_numbers(block: Any, *, flattens: bool = False) -> Any:

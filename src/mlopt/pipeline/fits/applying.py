@@ -38,14 +38,17 @@ def standardized(model: Any, X: Any) -> Any:
     total = 0.0
     # scikit-learn lets NaN pass and refuses infinity: it shall say so itself
     with np.errstate(over="ignore", invalid="ignore"):
+        # It rounds them to the type of the rows first.
+        mean = model.mean_.astype(X.dtype) if model.with_mean else None
+        scale = model.scale_.astype(X.dtype) if model.with_std else None
         for start, stop in pairwise(panel_edges([X])):
             rows, out = X[start:stop], scaled[start:stop]
-            if model.with_mean:
-                np.subtract(rows, model.mean_, out=out, casting="same_kind")
-            else:
+            if mean is None:
                 out[...] = rows
-            if model.with_std:
-                np.divide(out, model.scale_, out=out, casting="same_kind")
+            else:
+                np.subtract(rows, mean, out=out)
+            if scale is not None:
+                np.divide(out, scale, out=out)
             total += float(out.sum())
         return scaled if np.isfinite(total) else model.transform(X)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils._set_output import _get_output_config
@@ -30,7 +30,11 @@ class Operator:
     step : str
         The user's name of the step, with those around it: "prepare/numbers/scale".
     token : str
+    gives_rows : bool
+        Whether there is one value a block, not one in all.
     """
+
+    gives_rows: ClassVar[bool] = True
 
     step: str
     token: str = field(init=False, repr=False)
@@ -53,11 +57,6 @@ class Operator:
         for value in self._values().values():
             found += [v for v in _each(value) if isinstance(v, Operator)]
         return tuple(found)
-
-    @property
-    def gives_rows(self) -> bool:
-        """Whether there is one value a block, not one in all."""
-        return True
 
     def with_inputs(self, new: Callable[[Operator], Operator]) -> Operator:
         """A copy that reads others; this one when nothing changed."""
@@ -166,6 +165,8 @@ class Learn(Operator):
         When scikit-learn would fit it: what is drawn, is drawn in this order.
     """
 
+    gives_rows = False
+
     estimator: Any = field(metadata=_PHYSICAL)
     x: Operator
     y: Operator | None = None
@@ -184,10 +185,6 @@ class Learn(Operator):
         object.__setattr__(self, "content", self.content or token_of(self.estimator))
         super().__post_init__()
 
-    @property
-    def gives_rows(self) -> bool:
-        return False
-
     def describe(self) -> str:
         return self._words
 
@@ -203,12 +200,10 @@ class Given(Operator):
     ``content`` is all that tells it from others.
     """
 
+    gives_rows = False
+
     model: Any = field(metadata=_PHYSICAL)
     content: str
-
-    @property
-    def gives_rows(self) -> bool:
-        return False
 
     def describe(self) -> str:
         return self._words

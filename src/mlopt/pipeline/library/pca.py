@@ -25,6 +25,7 @@ from mlopt.gd.estimator_base import (
     check_parameters,
     plan_before,
 )
+from mlopt.pipeline.library.framing import framed_lazily
 from mlopt.pipeline.library.pca_fit import NAMES, WAYS, fit_pca, prepare
 from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.pipeline.library.pca_plan import Shape
@@ -34,6 +35,7 @@ from mlopt.rows.source import is_dask
 Array = NDArray[Any]
 
 
+@framed_lazily
 class PCA(decomposition.PCA):
     """Project on the directions in which centred data vary most.
 

@@ -26,7 +26,7 @@ OPERATOR = "PCA"
 _NARROW = price("pca.narrow")
 _SPARSE = price("pca.sparse")
 _RESTARTS = price("pca.restarts")
-_APPROXIMATE = 'approximate; ask for it with solver="randomized"'
+_APPROXIMATE = 'approximate; ask for it with svd_solver="randomized"'
 
 
 @dataclass(frozen=True)

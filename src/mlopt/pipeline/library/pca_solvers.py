@@ -6,7 +6,7 @@ Shapes: ``X`` is (n, d); ``k`` components, at most ``r = min(n, d)``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -16,7 +16,7 @@ from sklearn.utils.extmath import svd_flip
 from mlopt.gd import normal_equations, tsqr
 from mlopt.pipeline.library.moments import column_moments, join
 from mlopt.pipeline.library.pca_leading import leading, leading_exact
-from mlopt.pipeline.library.pca_plan import Shape
+from mlopt.pipeline.library.pca_plan import Shape, is_tall
 from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
@@ -66,7 +66,10 @@ def by_full_svd(task: Task) -> Spectrum:
 
 
 def by_covariance(task: Task) -> Spectrum:
-    """One pass for the Gram matrix of the centred rows, then its eigenvectors."""
+    """One pass for the Gram matrix of the centred rows, then its eigenvectors.
+
+    Where these are rounding, and scikit-learn would not take them, rows are read again.
+    """
     found = normal_equations.moments(_plain(task.rows), 0, True)
     d, k = task.rows.d, task.shape.components
     values, vectors = scipy.linalg.eigh(
@@ -74,19 +77,18 @@ def by_covariance(task: Task) -> Spectrum:
     )
     squares = np.maximum(values[::-1], 0.0)
     total = max(float(found.gram.trace()), 0.0)
-    notes = _lost_digits(squares, d)
+    notes: tuple[str, ...] = ()
+    if lost := _lost(squares, d):
+        why = f"{lost} of the variances are below the rounding error of a covariance matrix"
+        if not is_tall(task.rows.n, d):
+            return replace(by_tsqr(task), notes=(f"{why}, so rows were read again",))
+        notes = (f'{why}; svd_solver="tsqr" resolves them',)
     return _spectrum(task, found.mean, np.sqrt(squares), vectors.T[::-1], total, notes)
 
 
-def _lost_digits(squares: Array, d: int) -> tuple[str, ...]:
+def _lost(squares: Array, d: int) -> int:
     noise = d * np.finfo(np.float64).eps * squares.max(initial=0.0)
-    lost = int((squares <= noise).sum())
-    if not lost:
-        return ()
-    return (
-        f"{lost} of the variances are below the rounding error of a covariance matrix; "
-        'solver="tsqr" resolves them',
-    )
+    return int((squares <= noise).sum())
 
 
 def by_tsqr(task: Task) -> Spectrum:

@@ -20,6 +20,7 @@ from mlopt.cluster import Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, see_columns
 from mlopt.parameters import check_choice, check_count, check_positive
+from mlopt.pipeline.library.framing import framed_lazily
 from mlopt.pipeline.library.moments import join
 from mlopt.prices import price
 from mlopt.rows import Block, Rows
@@ -37,6 +38,7 @@ _DRAWN = 1 << 20
 """Random numbers drawn in float64 at a time."""
 
 
+@framed_lazily
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features ``sqrt(2 / D) * cos(X W + b)``.
 

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlopt.errors import InputError
+from mlopt.parameters import check_count
+from mlopt.pipeline.library.descriptors import some_of
 
 Array = NDArray[Any]
 _FLOATS = (np.float64, np.float32)
@@ -134,10 +135,5 @@ class ColumnSampler:
 
     def sample(self, X: Any) -> Array:
         """``n_rows`` rows without repeats, in their order; all if there are not as many."""
-        X = np.asarray(X)
-        if self.n_rows < 1:
-            raise InputError(f"`n_rows` must be at least 1, got {self.n_rows}.")
-        if self.n_rows >= len(X):
-            return np.asarray(X)
-        random = check_random_state(self.random_state)
-        return np.asarray(X[np.sort(random.permutation(len(X))[: self.n_rows])])
+        X, most = np.asarray(X), check_count("n_rows", self.n_rows)
+        return np.asarray(X[some_of(len(X), most, check_random_state(self.random_state))])

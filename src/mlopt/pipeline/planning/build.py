@@ -17,7 +17,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
-from mlopt.identity import class_of, is_valid, join, token_of
+from mlopt.identity import class_of, is_known, is_valid, join, token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.graph.operators import (
@@ -32,7 +32,14 @@ from mlopt.pipeline.graph.operators import (
     Source,
 )
 from mlopt.pipeline.planning.expansions import expand
-from mlopt.pipeline.steps.copies import blank_copy, keeps_state, parameters
+from mlopt.pipeline.steps.copies import (
+    blank_copy,
+    cloned,
+    keeps_state,
+    parameters,
+    private_copy,
+)
+from mlopt.pipeline.steps.generators import holds_generator
 from mlopt.pipeline.steps.kinds import (
     ignores_targets,
     is_pinned,
@@ -84,6 +91,8 @@ class Builder:
     chosen : dict of path to dict of str to columns
         By the functions of each `ColumnTransformer`, by the names of its parts; filled
         while building.
+    met : set of path
+        Of all steps so far; filled while building.
     """
 
     y: Operator | None
@@ -97,11 +106,13 @@ class Builder:
     shared: set[int] = field(default_factory=set)
     rows: Example = lambda _: None
     chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
 
     def transformed(self, path: str, transformer: Any, x: Operator) -> Operator:
         """The rows that ``transformer``, fitted to ``x``, makes of ``x``."""
         if transformer is None or transformer == "passthrough":
             return x
+        self._meet(path)
         plain = not self.params.get(path)
         if is_pipeline(transformer) and plain and is_simple(transformer):
             _check(path, transformer._validate_steps)
@@ -118,6 +129,7 @@ class Builder:
         """The models that the last step learns from ``x``: several of one with parts."""
         plain = not self.params.get(path) and self.weight is None
         if is_pipeline(estimator) and plain and is_simple(estimator):
+            self._meet(path)
             _check(path, estimator._validate_steps)
             steps = [(f"{path}/{name}", step) for name, step in estimator.steps]
             while steps and steps[-1][1] in (None, "passthrough"):
@@ -130,9 +142,16 @@ class Builder:
             inside = f"{path}/"
             found = [m for p, m in self.models.items() if f"{p}/".startswith(inside)]
             return tuple(found)
+        self._meet(path)
         _check_methods(path, estimator)
         self.models[path] = self._learn(path, estimator, x, self.y, self.weight)
         return (self.models[path],)
+
+    def _meet(self, path: str) -> None:
+        """Raise where a name with "/" in it makes a path that is another step's, too."""
+        if path in self.met:
+            raise Unforeseen(f"`{path}` is the path of two steps: a name has a slash.")
+        self.met.add(path)
 
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
         _check_methods(path, transformer)
@@ -141,7 +160,10 @@ class Builder:
         if expanded is not None:
             rows, self.models[path] = expanded
             return rows
-        if not hasattr(transformer, "transform"):
+        # What has only `fit_transform`, as TSNE, is the last: others were checked.
+        if not hasattr(transformer, "transform") and not hasattr(
+            transformer, "fit_transform"
+        ):
             raise InputError(
                 f"Step `{path}` must have `transform`, since steps follow it; "
                 f"{type(transformer).__name__} has none."
@@ -191,7 +213,11 @@ class Builder:
 
     def _configured(self, estimator: Any) -> Any:
         """A copy to be fitted, that gives frames if the user wants frames of all steps."""
-        fresh = blank_copy(estimator)
+        kind = class_of(estimator)
+        # Of others nobody knows whether they learn all anew: a fit may go on from what is
+        # there, or be one that does nothing to a model from elsewhere.
+        anew = is_known(kind) or declared(kind) is not None
+        fresh = blank_copy(estimator) if anew else private_copy(estimator)
         wanted = get_config()["transform_output"]
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
@@ -276,7 +302,7 @@ class Builder:
         parts = self._parts(path, whole, x)
         if parts is None:
             return self._leaf(path, whole, x)
-        example = self.example(x)
+        example = tables.tabled(self.example(x))
         if frames_of(whole) != "default" and _count_on(path, parts, example):
             return self._leaf(path, whole, x)
         given = tables.columns_of(example)
@@ -304,16 +330,19 @@ class Builder:
     def _parts(
         self, path: str, whole: ColumnTransformer, x: Operator
     ) -> list[tuple[str, Any, Any]] | None:
-        """(name, transformer, columns) of those that read a column, the rest's included.
+        """(name, clone, columns) of those that read a column, the rest's included.
 
         None where a function chooses among columns by what all rows hold, and these are not
         at hand. That they have other columns than a few would be found out by `Select`.
+        None, too, where each is to have a copy of a generator, made when it is fitted.
         """
-        example = self.example(x)
+        if holds_generator(whole):
+            return None
+        example = tables.tabled(self.example(x))
         asked = [columns for _, _, columns in whole.transformers if callable(columns)]
         given = isinstance(_behind(x), Source)
         few = all(map(_asks_types if given else _asks_names, asked))
-        rows = example if few else self.rows(x)
+        rows = example if few else tables.tabled(self.rows(x))
         if rows is None:
             return None
         if path not in self.chosen or not given:
@@ -323,7 +352,7 @@ class Builder:
                 if callable(columns)
             }
         counted = counted_columns(path, whole, example, self.chosen[path])
-        return [part for part, _ in counted]
+        return [(name, cloned(part), columns) for (name, part, columns), _ in counted]
 
 
 def _prefix(union: Any, start: str) -> Any:

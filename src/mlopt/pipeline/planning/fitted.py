@@ -58,6 +58,9 @@ class FittedBuilder(Builder):
             return self.outcome(last.steps, method, x, f"{path}/")
         return self._applied(path, last, x, method)
 
+    def _meet(self, path: str) -> None:
+        """Models are told apart by themselves here."""
+
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
         return self._applied(path, transformer, x, "transform")
 
@@ -77,7 +80,7 @@ class FittedBuilder(Builder):
         # A step that may look at all rows is not tried on a few.
         blind = any(getattr(op, "scope", "") == "all" for op in walk([x]))
         named = frames_of(whole) != "default"
-        if blind or named or not _has_columns_of(whole, self.example(x)):
+        if blind or named or not _has_columns_of(whole, tables.tabled(self.example(x))):
             return self._leaf(path, whole, x)
         rows = super()._by_columns(path, whole, x)
         if not isinstance(rows, Join):

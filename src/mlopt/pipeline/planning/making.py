@@ -129,7 +129,7 @@ def make_plan(
         problem, executor, environment.remembers, whole, as_given=given
     )
     samples = Samples(sources, executor)
-    tiny = samples.total is not None and samples.total <= TINY
+    tiny = samples.total <= TINY
     plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
     priced = priced or not plainly
     chosen: dict[str, dict[str, Any]] = {}  # which may take long, and are asked once
@@ -286,7 +286,9 @@ def _beside(
     if is_dask(data):
         data = _in_rows_of(data, name, sizes)
         found = cut(data, executor, name=name, lasting=lasting)
-        if found.lengths != tuple(sizes) and not same_rows(X, data):
+        # Few columns of a Parquet file may be read in fewer parts.
+        same = same_rows(X, data) and found.count == len(sizes)
+        if found.lengths != tuple(sizes) and not same:
             found = cut_anew(found, name, sizes, executor)
         return found.without(sizes)
     return cut(

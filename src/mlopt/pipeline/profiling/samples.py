@@ -7,7 +7,7 @@ is to take a small part of the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from numbers import Number
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mlopt.cluster import Executor
+from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.graph.operators import Join, Operator
@@ -48,14 +49,15 @@ class Samples:
 
     Attributes
     ----------
-    total : int or None
-        Rows in all, if they are counted.
+    total : int
+        Rows in all.
     """
 
     def __init__(self, sources: Mapping[str, Blocks], executor: Executor) -> None:
         self._sources, self._executor = sources, executor
         first = next(iter(sources.values()))
-        self.total = sum(first.lengths) if first.lengths else None
+        assert first.lengths is not None  # by `bind`
+        self.total = sum(first.lengths)
         self.blocks = first.count
         self._least = 0
         self._drawn: Sample | None = None
@@ -63,6 +65,7 @@ class Samples:
         self._first: Trial | None = None
         self._trials: tuple[Trial, ...] = ()
         self._asked: list[Operator] = []
+        self._tried: list[Trial] = []
 
     @property
     def all(self) -> tuple[Trial, ...]:
@@ -89,11 +92,24 @@ class Samples:
                 self._warm.value(op)
         return first.value(op)
 
+    def keep(self, tokens: Set[str]) -> None:
+        """Let go of what operators gave whose tokens are not among these."""
+        self._asked = [op for op in self._asked if op.token in tokens]
+        for trial in (self._warm, self._first, *self._trials):
+            if trial is not None:
+                trial.keep(tokens)
+
     def enough_for(self, work: Callable[[], Found]) -> Found:
         """``work()``, on larger samples if it fails on small ones.
 
         A step may ask for more rows than a sample has: so many components, so many
-        clusters. What fails on the largest sample is not the sample's fault.
+        clusters. What fails on the largest may know how many rows there are, or share an
+        object with another step: scikit-learn's own loop then tells.
+
+        Raises
+        ------
+        Unforeseen
+            When only all rows can tell whether ``work`` fails; from what it raised.
         """
         while True:
             try:
@@ -105,7 +121,7 @@ class Samples:
                     raise Unforeseen(
                         f"{error} That is so of rows without columns."
                     ) from error
-                judged = self._judged_unions()
+                judged, doubtful = self._judged_unions(), self._may_be_its_fault(error)
                 if (names_step(error) or self._one_class()) and self._enlarge():
                     continue
                 if self._one_class():
@@ -117,6 +133,8 @@ class Samples:
                         f"{error} That is so on a sample, whose unions may be sparse where "
                         "those of all rows are dense, or the other way."
                     ) from error
+                if doubtful:
+                    raise Unforeseen(f"{error} That is so on a sample.") from error
                 raise
 
     def _has_no_columns(self) -> bool:
@@ -138,11 +156,20 @@ class Samples:
         partial = self._drawn.size < self._drawn.total
         return partial and any(len(np.unique(np.asarray(y))) == 1 for y in last)
 
+    def _may_be_its_fault(self, error: Exception) -> bool:
+        """Whether a step failed, and we are not who refused it."""
+        failed = any(trial.failed is error for trial in self._tried)
+        return failed and not isinstance(error, InputError)
+
+    @property
+    def _lazy(self) -> bool:
+        return any(source.lazy for source in self._sources.values())
+
     def _judged_unions(self) -> bool:
         """Whether the density of some rows in memory decides what steps are given."""
         assert self._drawn is not None
-        lazy = any(source.lazy for source in self._sources.values())
-        if lazy or self._drawn.size >= self._drawn.total or self._first is None:
+        whole = self._drawn.size >= self._drawn.total
+        if self._lazy or whole or self._first is None:
             return False
         values = self._first.values
         return any(
@@ -154,9 +181,10 @@ class Samples:
 
     def _enlarge(self) -> bool:
         before = max(trial.rows for trial in (self._begin()[0], *self._trials))
-        others = self._least == 0 and any(b.lazy for b in self._sources.values())
+        others = self._least == 0 and self._lazy
         self._least = min(4 * before, LARGEST)
-        self._drawn, self._first, self._trials, self._asked = None, None, (), []
+        self._drawn, self._first, self._trials = None, None, ()
+        self._asked, self._tried = [], []
         return others or self.large.rows > before
 
     def _begin(self) -> tuple[Trial, Sample]:
@@ -168,13 +196,16 @@ class Samples:
             )
             self._drawn = drawn
             more = drawn.size > WARM
-            self._warm = Trial(drawn.part(WARM), repeats=1) if more else None
-            self._first = Trial(drawn.part(self._sizes(drawn.size)[0]), self._warm)
+            self._warm = self._trial(drawn.part(WARM), repeats=1) if more else None
+            first = drawn.part(self._sizes(drawn.size)[0])
+            self._first = self._trial(first, earlier=self._warm)
         return self._first, self._drawn
 
+    def _trial(self, sample: Sample, **settings: Any) -> Trial:
+        self._tried.append(Trial(sample, **settings))
+        return self._tried[-1]
+
     def _largest(self) -> int:
-        if self.total is None:
-            return max(SIZES[-1], self._least)
         if self.total <= FEW:
             return self.total
         few = min(SIZES[-1], self.total // PART)
@@ -182,21 +213,20 @@ class Samples:
         return max(few, many if many >= 2 * few else 0, self._least)
 
     def _sizes(self, drawn: int) -> tuple[int, ...]:
-        few = self.total is not None and self.total <= FEW
-        if few or self._least:  # small samples have failed
+        if self.total <= FEW or self._least:  # small samples have failed
             return (drawn,)
         return (*SIZES, drawn) if drawn > SIZES[-1] else (drawn // 2, drawn)
 
     def _affordable(self, first: Trial, drawn: Sample) -> Iterator[Trial]:
         sizes = self._sizes(drawn.size)
         if len(sizes) > 1 and first.spent * sizes[1] > AFFORD[0] * sizes[0]:
-            yield Trial(drawn.part(first.rows // 2), first)
+            yield self._trial(drawn.part(first.rows // 2), earlier=first)
             yield first
             return
         yield first
         before = first
         for size in sizes[1:]:
-            trial = Trial(drawn.part(size), first)
+            trial = self._trial(drawn.part(size), earlier=first)
             yield trial
             for op in self._asked:
                 trial.value(op)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks import tables
@@ -27,11 +30,14 @@ class Sample:
     rows : mapping of token to rows
         Of each source, the same rows.
     total : int
-        How many rows there are in all; estimated when nobody has counted them.
+        How many rows there are in all.
+    places : ndarray of int, or None
+        Which of all rows these are, where anybody knows.
     """
 
     rows: Mapping[str, Any]
     total: int
+    places: NDArray[np.int64] | None = None
 
     @property
     def size(self) -> int:
@@ -43,7 +49,16 @@ class Sample:
         step = max(1, self.size // size)
         picked = list(range(0, self.size, step))[:size]
         rows = {token: tables.take_rows(data, picked) for token, data in self.rows.items()}
-        return Sample(rows, self.total)
+        return Sample(
+            rows, self.total, None if self.places is None else self.places[picked]
+        )
+
+    def beside(self, values: Any) -> Any:
+        """Of ``values``, one for each of all rows, those that go with these; None where
+        they are not as many, or nobody knows which rows these are."""
+        if self.places is None or tables.count_rows(values) != self.total:
+            return None
+        return tables.take_rows(values, self.places)
 
 
 def take_sample(
@@ -59,27 +74,22 @@ def take_sample(
     the last: as many as are read in half a second, unless it is to be ``everywhere``.
     """
     found = list(sources.values())
-    counted = next((b.lengths for b in found if b.lengths is not None), None)
-    count = found[0].count
+    counted, count = found[0].lengths, found[0].count
+    assert counted is not None  # by `bind`, which leaves empty blocks out
     picked = list(range(count))
     if any(blocks.lazy for blocks in found) and not everywhere:
         picked = _spread(count, _FIRST)
-    # For each block the rows taken, and how many it has.
     begin = time.perf_counter()
-    parts = _asked(sources, executor, counted, picked, size)
+    shares = _shares(counted, picked, size)
+    parts = _asked(sources, executor, shares)
     took = time.perf_counter() - begin
     if len(picked) < count and took < _SECONDS:
         more = min(_MOST, int(len(picked) * _SECONDS / max(took, 1e-3)))
         if more > len(picked):
-            picked = _spread(count, more)
-            parts = _asked(sources, executor, counted, picked, size)
-    lengths = [length for _, length in next(iter(parts.values()))]
-    total = sum(counted) if counted else round(sum(lengths) / len(lengths) * count)
-    rows = {
-        token: tables.stack([taken for taken, n in part if n] or [part[0][0]], token)
-        for token, part in parts.items()
-    }
-    return Sample(rows, total)
+            shares = _shares(counted, _spread(count, more), size)
+            parts = _asked(sources, executor, shares)
+    rows = {token: tables.stack(part, token) for token, part in parts.items()}
+    return Sample(rows, sum(counted), _places(counted, shares))
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -88,26 +98,30 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({number * (count - 1) // max(1, few - 1) for number in range(few)})
 
 
+def _shares(counted: Sequence[int], picked: list[int], size: int) -> dict[int, int]:
+    """How many rows each block gives that is picked."""
+    shares = sample_shares([counted[number] for number in picked], size)
+    return dict(zip(picked, shares, strict=True))
+
+
 def _asked(
-    sources: Mapping[str, Blocks],
-    executor: Executor,
-    counted: tuple[int, ...] | None,
-    picked: list[int],
-    size: int,
-) -> dict[str, list[tuple[Any, int]]]:
-    """By source, for each block that is picked: its share of the rows, and its length."""
-    if counted is None:
-        shares = [-(-size // len(picked))] * len(picked)
-    else:
-        shares = sample_shares([counted[number] for number in picked], size)
-    pairs = zip(picked, shares, strict=True)
-    wanted = {number: (share, number) for number, share in pairs}
+    sources: Mapping[str, Blocks], executor: Executor, shares: Mapping[int, int]
+) -> dict[str, list[Any]]:
+    """By source, of each block that is picked: its share of the rows."""
+    wanted = {number: (share, number) for number, share in shares.items()}
     return {
         token: ask(blocks, executor, "sample", _take, wanted)
         for token, blocks in sources.items()
     }
 
 
-def _take(block: Any, share: int, number: int) -> tuple[Any, int]:
-    n = tables.count_rows(block)
-    return tables.take_rows(block, sample_block(n, share, 0, number)), n
+def _places(counted: Sequence[int], shares: Mapping[int, int]) -> NDArray[np.int64]:
+    """Of all rows, the numbers of those that `_asked` takes."""
+    starts = np.cumsum([0, *counted])
+    taken = (starts[i] + sample_block(counted[i], n, 0, i) for i, n in shares.items())
+    return np.concatenate([*taken])
+
+
+def _take(block: Any, share: int, number: int) -> Any:
+    picked = sample_block(tables.count_rows(block), share, 0, number)
+    return tables.take_rows(block, picked)

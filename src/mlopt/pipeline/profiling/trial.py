@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +47,8 @@ class Trial:
         Of the operator alone, on one thread.
     repeats : int
         How often what is short is timed; once where only values are asked for.
+    failed : Exception or None
+        What an operator raised on these rows.
     """
 
     sample: Sample
@@ -55,6 +57,7 @@ class Trial:
     values: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fitted: dict[str, fitting.Both] = field(default_factory=dict)
+    failed: Exception | None = None
 
     @property
     def rows(self) -> int:
@@ -65,8 +68,17 @@ class Trial:
         """What the operator gives on the sample."""
         for node in walk([op], stop=lambda n: n.token in self.values):
             if node.token not in self.values:
-                self.values[node.token] = self._compute(node)
+                try:
+                    self.values[node.token] = self._compute(node)
+                except Exception as error:
+                    self.failed = error
+                    raise
         return self.values[op.token]
+
+    def keep(self, tokens: Set[str]) -> None:
+        """Let go of what other operators gave than these; it can be computed again."""
+        self.values = {t: value for t, value in self.values.items() if t in tokens}
+        self.fitted = {t: both for t, both in self.fitted.items() if t in tokens}
 
     @property
     def spent(self) -> float:
@@ -162,7 +174,9 @@ class Trial:
             return self.earlier.values[op.token]
         if not op.gathers and isinstance(op.way, OnePass):
             return self._one_pass(op, op.way)
-        params = {k: v for k, v in op.params.items() if not _is_long(v)}
+        beside = self.sample.beside
+        cut = {k: beside(v) if _is_long(v) else v for k, v in op.params.items()}
+        params = {k: v for k, v in cut.items() if v is not None or op.params[k] is None}
         estimator = private_copy(op.estimator, apart=True)
         given = op.step, estimator, params, op.transforms
         job = fitting.Job(*given, None, writes=op.writes)

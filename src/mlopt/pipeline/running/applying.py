@@ -18,6 +18,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, Threads, executor
+from mlopt.cluster.threads import threads_here
 from mlopt.errors import InputError
 from mlopt.gd import estimator_base
 from mlopt.options import plans_always
@@ -44,10 +45,11 @@ from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.steps.hearing import heard_once
+from mlopt.pipeline.steps.nested import is_pipeline
 from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
-from mlopt.rows.source import collected, is_dask
+from mlopt.rows.source import collected_together, is_dask
 
 log = logging.getLogger("mlopt")
 
@@ -77,10 +79,10 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     InputError
         When a step must be given all rows of a Dask collection, and they do not fit.
     """
-    if not (lazy := is_dask(X)):
-        check_unmasked(X, "X")
-        if are_few(pipeline, X):
-            return NotImplemented
+    check_unmasked(X, "X")
+    lazy = is_dask(X)
+    if not lazy and (are_few(pipeline, X) or tables.are_typed_by_missing(X)):
+        return NotImplemented
     check_is_fitted(pipeline)
     if lazy:
         return _of_dask(pipeline, method, X)
@@ -88,7 +90,7 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
         planned = plan_application(pipeline, method, X := usable(X))
         if why_plain(planned):
             return NotImplemented
-        with closing(_here()) as where, heard_once():
+        with closing(threads_here()) as where, heard_once():
             parts = _in_blocks(pipeline, planned, X, where)
     except Unforeseen:
         return NotImplemented
@@ -144,12 +146,6 @@ def _first_rows(blocks: Blocks) -> Any:
 
 def _few(block: Any) -> Any:
     return tables.row_range(block, 0, min(_FEW, tables.count_rows(block)))
-
-
-def _here() -> Executor:
-    """Threads of this process, though there be a cluster: the rows are here."""
-    where = executor()
-    return where if isinstance(where, Threads) else Threads()
 
 
 def are_few(pipeline: Any, X: Any) -> bool:
@@ -232,18 +228,17 @@ def _of_dask(pipeline: Any, method: str, X: Any) -> Any:
     name, last = pipeline.steps[-1]
     if gives_lists(last, method):
         reason = f"Step `{name}` gives a list of arrays"
-        return getattr(pipeline.export(), method)(gathered_rows(X, method, reason))
+        return getattr(pipeline.export(), method)(*gathered_rows(X, method, reason))
     planned = plan_application(pipeline, method, X)
     if isinstance(planned.draft.sinks[0], Source):
         return NotImplemented
     if (blind := _blind(planned)) is not None:
         with closing(executor()) as where:
-            reason = f"Step `{blind.step}` is not known to treat each row by itself"
-            _check_room(X, method, reason, where.memory or memory_limit())
+            check_gathered(X, method, blind.step, where.memory or memory_limit())
             return _run(pipeline, _counted(planned, where), where)
-    if (found := _lazily(planned, method)) is None:
+    if (found := _lazily(planned, method, getattr(X, "divisions", ()))) is None:
         reason = f"Step `{name}` gives frames that Dask does not have"
-        return getattr(pipeline, method)(gathered_rows(X, method, reason))
+        return getattr(pipeline, method)(*gathered_rows(X, method, reason))
     return found
 
 
@@ -255,8 +250,11 @@ def _counted(planned: Planned, where: Executor) -> Planned:
     return replace(planned, sources=counted)
 
 
-def _lazily(planned: Planned, method: str) -> Any:
-    """The last layer as a Dask collection; None for rows of a type that Dask has not."""
+def _lazily(planned: Planned, method: str, divisions: tuple[Any, ...]) -> Any:
+    """The last layer as a Dask collection; None for rows of a type that Dask has not.
+
+    ``divisions`` are those of the rows, which steps keep if they keep the index.
+    """
     example = planned.built.example
     (sink,), (blocks,) = planned.draft.sinks, planned.sources.values()
     made = [op for op in walk([sink]) if op.gives_rows and not isinstance(op, Source)]
@@ -281,9 +279,15 @@ def _lazily(planned: Planned, method: str) -> Any:
     graph, _ = layers.submitted(dict(layers.graph()), ends, named=True)
     if frames:
         import dask.dataframe as dd
+        from dask.dataframe.utils import clear_known_categories
 
+        (source,) = (op for op in walk([sink]) if isinstance(op, Source))
+        index: Any = example(sink).index
+        same = index.equals(getattr(example(source), "index", None))
+        kept = same and len(divisions) == len(ends) + 1
+        divisions = divisions if kept else (None,) * (len(ends) + 1)
+        none = clear_known_categories(none)  # these are of few rows
         # `from_delayed` makes text of objects, and frames that are no arrays to Dask.
-        divisions = (None,) * (len(ends) + 1)
         return dd.from_graph(_Named(name, graph), none, divisions, ends, method)
     import dask.array as da
 
@@ -315,8 +319,8 @@ def _numbered_from(rows: Any, start: int) -> Any:
     return rows.set_axis(rows.index + start) if start else rows
 
 
-def gathered_rows(X: Any, what: str, reason: str) -> Any:
-    """All rows of a Dask collection in this process, which is said.
+def gathered_rows(X: Any, what: str, reason: str, *beside: Any) -> list[Any]:
+    """All rows of a Dask collection, and what goes with them, here; which is said.
 
     Raises
     ------
@@ -324,7 +328,19 @@ def gathered_rows(X: Any, what: str, reason: str) -> Any:
         When they do not fit: with ``reason`` and bytes.
     """
     _check_room(X, what, reason, memory_limit())
-    return collected(X)
+    return collected_together(X, *beside)
+
+
+def check_gathered(X: Any, what: str, step: str, room: float) -> None:
+    """Say that a step is given all rows of a Dask collection at once.
+
+    Raises
+    ------
+    InputError
+        When they do not fit into ``room`` bytes.
+    """
+    reason = f"Step `{step}` is not known to treat each row by itself"
+    _check_room(X, what, reason, room)
 
 
 def _check_room(X: Any, what: str, reason: str, room: float) -> None:
@@ -344,12 +360,14 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     """
     check_is_fitted(pipeline)
     name, last = pipeline.steps[-1]
+    while is_pipeline(last):
+        name, last = last.steps[-1]
     if getattr(type(last), "score", None) in _USUAL:
         return estimator_base.score(pipeline, X, y, weight)
     if not is_dask(X):
         return NotImplemented
-    y, weight = map(collected, (y, weight))
-    rows = gathered_rows(X, "score", f"Step `{name}` has a score of its own")
+    reason = f"Step `{name}` has a score of its own"
+    rows, y, weight = gathered_rows(X, "score", reason, y, weight)
     return float(pipeline.export().score(rows, y, sample_weight=weight))
 
 

@@ -29,7 +29,7 @@ from mlopt.pipeline.fits.base import OnePass, PartialFit
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
-from mlopt.pipeline.running.merging import merged, together
+from mlopt.pipeline.running.merging import linked, merged, together
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.pipeline.tasks.timing import Timed, a_model, on_the_way, quietly
@@ -120,7 +120,8 @@ class Layers:
             Whether the keys are to stay: those of a collection, whose name nobody else has.
         """
         tasks, _ = cull(graph, list(keys))
-        inside = together(tasks, self.by_block, set(keys))
+        fixed = linked(tasks, [blocks.keys for blocks in self.sources.values()])
+        inside = together(tasks, self.by_block, fixed | {*keys})
         owners = {key: name for name, own in self.tasks.items() for key in own}
         places: dict[Any, str] = {}
         for key, those in inside.items():

@@ -12,11 +12,11 @@ beside others that wait for their turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dask.core import reverse_dict
-from dask.task_spec import GraphNode, Task
+from dask.task_spec import DataNode, GraphNode, Task
 
 
 def together(
@@ -46,6 +46,43 @@ def together(
     return inside
 
 
+def linked(graph: Mapping[Any, Any], sources: Iterable[Sequence[Any]]) -> set[Any]:
+    """Tasks of the sources that several blocks need, or behind such, or of many tasks.
+
+    They must keep their keys, by which Dask's shuffles know them. What is left are chains,
+    each from what is read to one block.
+
+    Parameters
+    ----------
+    graph : mapping of key to task, value or handle
+    sources : iterable of sequence of key
+        The blocks of each source, in the order of their rows.
+    """
+    found: dict[Any, set[int]] = {}
+    free: set[Any] = set()
+    reads = {
+        key: [one for one in task.dependencies if _is_task(graph.get(one))]
+        for key, task in graph.items()
+        if _is_task(task)
+    }
+    blocks = [pair for keys in sources for pair in enumerate(keys) if pair[1] in reads]
+    for number, block in blocks:
+        left = [block]
+        while left:
+            needed = found.setdefault(key := left.pop(), set())
+            # That there are two is enough to know.
+            if number not in needed and len(needed) < 2:
+                needed.add(number)
+                left += reads[key]
+    for _, block in blocks:
+        chain = [block]
+        while len(found[chain[-1]]) == len(reads[chain[-1]]) == 1:
+            chain += reads[chain[-1]]
+        if len(found[chain[-1]]) == 1 and not reads[chain[-1]]:
+            free.update(chain)
+    return found.keys() - free
+
+
 def merged(
     graph: Mapping[Any, Any],
     inside: Mapping[Any, Sequence[Any]],
@@ -64,10 +101,18 @@ def merged(
     gone = {key for members in inside.values() for key in members} - inside.keys()
     found = {names.get(key, key): v for key, v in graph.items() if key not in gone}
     for key, members in inside.items():
-        tasks = [graph[member].substitute(names) for member in members]
         new = names.get(key, key)
-        found[new] = Task.fuse(*tasks, key=new) if len(tasks) > 1 else tasks[0]
+        if len(members) == 1:
+            found[new] = graph[key].substitute(names, key=new)
+        else:
+            tasks = [graph[member].substitute(names) for member in members]
+            found[new] = Task.fuse(*tasks, key=new)
     return found
+
+
+def _is_task(value: Any) -> bool:
+    """Whether something is computed: not data, nor a handle."""
+    return isinstance(value, GraphNode) and not isinstance(value, DataNode)
 
 
 def _is_block(key: Any, rows: Collection[Any], reads: Mapping[Any, Any]) -> bool:

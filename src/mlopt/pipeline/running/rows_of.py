@@ -15,11 +15,11 @@ from dask.core import toposort
 from dask.optimization import cull
 from dask.task_spec import DataNode, GraphNode
 
-from mlopt.cluster import Executor, once
+from mlopt.cluster import Executor, Threads, bringing, once
 from mlopt.pipeline.blocks import tables
 from mlopt.rows import Block, Rows
 from mlopt.rows.block import Found, as_matrix, convert, float_dtype, inspect
-from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
+from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame, part_matrix
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.room import at_once, memories
 from mlopt.rows.rows import OfBlocks
@@ -50,7 +50,7 @@ def rows_of(
     if kept:
         blocks = executor.run_graph(graph, keys)
         look = executor.result(executor.submit(_kind, blocks[0]))
-        matrices = [executor.submit(_numbers, b, look.dtype, flat) for b in blocks]
+        matrices = [executor.submit(_numbers, b, look, flat) for b in blocks]
         found = executor.map(inspect, matrices)
         return _rows(matrices, found, look, executor)
     return _lazy_rows(graph, keys, executor, flat)
@@ -59,11 +59,13 @@ def rows_of(
 def _lazy_rows(
     graph: dict[Any, Any], keys: list[Any], executor: Executor, flat: bool
 ) -> Rows:
+    if isinstance(executor, Threads):
+        graph = bringing(graph)
     recipes = [_recipe(graph, key) for key in keys]
     # In one task, so that nobody holds the block.
     look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
     most = at_once(memories(executor), look.nbytes)
-    settings = look.dtype, flat, most
+    settings = look, flat, most
     shelves, sizes = _lazy_shelves(recipes, executor, *settings)
     found = executor.reduce(OfBlocks(_look, operator.add), operator.add, shelves)
     if not all(one.rows for one in found) and any(one.rows for one in found):
@@ -78,7 +80,7 @@ def _lazy_rows(
 def _lazy_shelves(
     recipes: Sequence[tuple[_Recipe, dict[Any, Any]]],
     executor: Executor,
-    dtype: np.dtype,
+    look: _Kind,
     flat: bool,
     most: int | None,
 ) -> tuple[list[Any], tuple[int, ...]]:
@@ -88,7 +90,7 @@ def _lazy_shelves(
     shelves = []
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         own, values = zip(*recipes[end - size : end], strict=True)
-        job = partial(_lazy_shelf, index=end - size, dtype=dtype, flat=flat, at_once=most)
+        job = partial(_lazy_shelf, index=end - size, look=look, flat=flat, at_once=most)
         shelves.append(executor.submit(job, list(own), list(values)))
     return shelves, sizes
 
@@ -98,12 +100,12 @@ def _lazy_shelf(
     values: Sequence[Any],
     *,
     index: int,
-    dtype: np.dtype,
+    look: _Kind,
     flat: bool,
     at_once: int | None,
 ) -> LazyShelf:
     pairs = zip(recipes, values, strict=True)
-    makes = tuple(_Maker(recipe, given, dtype, flat) for recipe, given in pairs)
+    makes = tuple(_Maker(recipe, given, look, flat) for recipe, given in pairs)
     return LazyShelf(makes, index, at_once=at_once)
 
 
@@ -168,12 +170,12 @@ def _is_handle(value: Any) -> bool:
 class _Maker:
     """Computes one block, as numbers of one type."""
 
-    def __init__(self, recipe: _Recipe, values: Any, dtype: np.dtype, flat: bool) -> None:
+    def __init__(self, recipe: _Recipe, values: Any, look: _Kind, flat: bool) -> None:
         self.recipe, self.values = recipe, values
-        self.dtype, self.flat = dtype, flat
+        self.look, self.flat = look, flat
 
     def __call__(self) -> Any:
-        return _numbers(self.recipe.make(self.values), self.dtype, self.flat)
+        return _numbers(self.recipe.make(self.values), self.look, self.flat)
 
 
 def _look(block: Block) -> list[Found]:
@@ -212,13 +214,15 @@ def _kind_of_computed(recipe: _Recipe, values: Any) -> _Kind:
     return _kind(recipe.make(values))
 
 
-def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
+def _numbers(block: Any, look: _Kind, flat: bool) -> Any:
     block = tables.as_numbers(block, flattens=flat)
     if is_frame(block):
-        return frame_matrix(block, dtype)
+        if look.names is None:
+            return frame_matrix(block, look.dtype)
+        return part_matrix(block, look.dtype, look.names)
     if tables.count_rows(block) == 0:
-        return convert(block, dtype)
-    return as_matrix(block, dtype)
+        return convert(block, look.dtype)
+    return as_matrix(block, look.dtype)
 
 
 def _rows(values: list[Any], found: list[Found], look: _Kind, executor: Executor) -> Rows:

@@ -16,7 +16,7 @@ from sklearn.pipeline import FeatureUnion
 
 from mlopt.identity import class_of
 from mlopt.pipeline.blocks.tables import is_sparse
-from mlopt.pipeline.steps.copies import hand_over, private_copy
+from mlopt.pipeline.steps.copies import cloned, hand_over, private_copy
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 
@@ -66,7 +66,7 @@ class Assembly:
         # Its own class does it: one that plans would come back to here.
         looked = FeatureUnion(frozen)
         looked.__dict__.update({**vars(union), "transformer_list": frozen})
-        looked.fit_transform(self.example(path))
+        looked.fit(self.example(path))
         union.transformer_list[:] = [(n, _thawed(p)) for n, p in looked.transformer_list]
         hand_over(union, looked)
 
@@ -91,7 +91,7 @@ class Assembly:
     def _fitted_part(self, path: str, part: Any) -> Any:
         if isinstance(part, str):
             return part
-        fresh = private_copy(part)
+        fresh = cloned(part)
         self.put_back(path, fresh)
         return _frozen(fresh)
 

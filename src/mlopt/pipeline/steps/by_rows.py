@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import BernoulliRBM
+from sklearn.preprocessing import TargetEncoder
 
 from mlopt.identity import class_of, is_known
 from mlopt.pipeline.fits.registry import declared
@@ -13,24 +15,37 @@ from mlopt.pipeline.steps.copies import is_estimator
 from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, parts_of
 
+_FITTED: tuple[type, ...] = (TargetEncoder,)
+"""Transformers that treat each row by itself once they are fitted, of which `fit_transform`
+makes something else."""
+
 _BY_CHANCE = ("stratified", "uniform")
 """Strategies of `DummyClassifier` that draw once for all rows."""
 
+_DRAWN = (BernoulliRBM, "score_samples")
+"""A method that draws a column of each row, once for all."""
 
-def goes_by_rows(step: Any, method: str = "transform") -> bool:
-    """Whether what a fitted step makes of a row is known to depend on this row alone."""
+
+def goes_by_rows(step: Any, method: str = "transform", *, fitted: bool = True) -> bool:
+    """Whether what a fitted step makes of a row is known to depend on this row alone.
+
+    Of one that is not ``fitted`` yet, also what its `fit_transform` makes.
+    """
     if does_nothing(step) or isinstance(step, str):
         return True
     if is_pipeline(step):
         *before, last = (inner for _, inner in step.steps)
-        return all(map(goes_by_rows, before)) and goes_by_rows(last, method)
+        alone = all(goes_by_rows(inner, fitted=fitted) for inner in before)
+        return alone and goes_by_rows(last, method, fitted=fitted)
+    if (class_of(step), method) == _DRAWN:
+        return False
     if method != "transform":
         return _predicts_by_rows(step)
-    if (parts := parts_of(step, fitted=True)) is not None:
-        return all(goes_by_rows(inner) for _, inner in parts)
+    if (parts := parts_of(step, fitted=fitted)) is not None:
+        return all(goes_by_rows(inner, fitted=fitted) for _, inner in parts)
     if isinstance(step, FrozenEstimator):
         return goes_by_rows(step.estimator)
-    return is_row_wise(step)
+    return is_row_wise(step) or (fitted and class_of(step) in _FITTED)
 
 
 def gives_lists(model: Any, method: str) -> bool:

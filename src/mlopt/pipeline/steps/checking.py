@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 from sklearn.preprocessing import FunctionTransformer
 
 from mlopt.errors import InputError
@@ -22,6 +21,7 @@ from mlopt.pipeline.fits.record import UNKNOWN
 from mlopt.pipeline.fits.registry import record_of
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.kinds import ignores_targets, is_row_wise, is_stateless
+from mlopt.pipeline.steps.nested import classifies
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
@@ -83,7 +83,7 @@ def check_operator(
     n = tables.count_rows(X)
     if y is None:
         y = random.normal(size=n)
-        y = np.where(y > np.median(y), "b", "a") if is_classifier(estimator) else y
+        y = np.where(y > np.median(y), "b", "a") if classifies(estimator) else y
     if record.seeded_by is not None:
         estimator = private_copy(estimator).set_params(**{record.seeded_by: 0})
     check = _Check(name, estimator, X, np.asarray(y), rtol)
@@ -230,7 +230,7 @@ class _Check:
             parts = [way.part(self.estimator, *block) for block in blocks]
             return way.finish(self.estimator, _reduced(way.merge, parts))
         assert isinstance(way, PartialFit)
-        classes = np.unique(self.y) if is_classifier(self.estimator) else None
+        classes = np.unique(self.y) if classifies(self.estimator) else None
         model = private_copy(self.estimator, apart=True)
         for block in blocks:
             model = way.turn(model, *block, classes)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
@@ -53,12 +54,21 @@ def private_copy(estimator: Any, *, apart: bool = False) -> Any:
 
 
 def blank_copy(estimator: Any) -> Any:
-    """A copy without what a second fit would overwrite."""
+    """A copy without what a second fit would overwrite; what ``__init__`` makes stays."""
     fresh = private_copy(estimator)
-    if is_estimator(fresh) and not keeps_state(fresh) and parameters(fresh):
-        for name in [name for name in vars(fresh) if _is_learnt(name)]:
+    given = parameters(fresh)
+    if is_estimator(fresh) and not keeps_state(fresh) and given:
+        names = _learnt(fresh)
+        with suppress(Exception):  # where `__init__` refuses, nothing is known of it
+            names -= vars(type(fresh)(**given)).keys() if names else set()
+        for name in names:
             del fresh.__dict__[name]
     return fresh
+
+
+def cloned(part: Any) -> Any:
+    """What a `ColumnTransformer` fits in the place of a part of its own."""
+    return part if part is None or isinstance(part, str) else clone(part)
 
 
 def rebuilt(estimator: Any, new: Replace) -> Any:
@@ -88,9 +98,8 @@ def hand_over(mine: Any, fitted: Any) -> None:
     if mine is fitted or isinstance(mine, FrozenEstimator) or not is_estimator(mine):
         return
     given = parameters(mine)
-    for name in [name for name in vars(mine) if _is_learnt(name)]:
-        if name not in vars(fitted) and name not in given:
-            del mine.__dict__[name]
+    for name in _learnt(mine) - vars(fitted).keys():
+        del mine.__dict__[name]
     for name, value in vars(fitted).items():
         if name in given and not _is_another(given[name], value):
             _hand_over_parts(given[name], value)
@@ -151,7 +160,10 @@ def _copied_estimator(value: Any, apart: bool, new: Replace | None) -> Any:
     }
     if new is not None:
         return new(value, inside)
-    fresh = copy.copy(value)
+    try:
+        fresh = copy.copy(value)
+    except RecursionError:  # `__getattr__` asks what it wraps, and a new object has nothing
+        fresh = object.__new__(type(value))
     fresh.__dict__.clear()
     fresh.__dict__.update(inside)
     return fresh
@@ -176,13 +188,15 @@ def _within(values: Any) -> list[Any]:
 def _holds(estimator: Any) -> bool:
     return (
         isinstance(estimator, FrozenEstimator)
-        or any(map(_is_learnt, vars(estimator)))
+        or bool(_learnt(estimator))
         or keeps_state(estimator)
     )
 
 
-def _is_learnt(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_")
+def _learnt(estimator: Any) -> set[str]:
+    """Names of attributes that end as those of a fit do, and are no parameters."""
+    ends = {name for name in vars(estimator) if name.endswith("_") and name[0] != "_"}
+    return ends and ends - parameters(estimator).keys()
 
 
 def _is_class(value: Any) -> bool:

@@ -14,8 +14,9 @@ from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
-from mlopt.pipeline.fits.record import Record
-from mlopt.pipeline.fits.registry import RECORDS, record_of
+from mlopt.pipeline.fits.known import known
+from mlopt.pipeline.fits.record import UNKNOWN, Record
+from mlopt.pipeline.fits.registry import RECORDS
 
 _APPLIES = ("transform", "predict", "predict_proba", "decision_function")
 _KINDS = (OnePass, PartialFit, ManyPasses)
@@ -96,8 +97,7 @@ def register(
             _check_way(operator, way)
         if stateless and ways:
             raise InputError(f"`{name}` cannot be stateless and have ways to be fitted.")
-        if not record_of(operator).by_author:
-            ways += record_of(operator).ways  # of mlopt's own
+        ways += known().get(operator, UNKNOWN).ways  # of mlopt's own
         reads = reads_y is not False and not stateless
         found = Record(row_wise, stateless, seeded_by, reads_y=reads, ways=ways)
     else:

@@ -22,7 +22,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER
 from mlopt.errors import InputError
 from mlopt.identity import identified
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
+from mlopt.pipeline.blocks.panels import Chain, InPanels
 from mlopt.pipeline.fits.applying import apply_fitted, is_thrifty
 from mlopt.pipeline.graph.operators import (
     Apply,
@@ -108,7 +108,7 @@ class Recipe(Chain):
         last = {i: number for number, (_, args) in enumerate(self.steps) for i in args}
         for number, (function, args) in enumerate(self.steps):
             known.append(function(*(known[i] for i in args)))
-            largest = max(largest, array_bytes(known[-1]))
+            largest = max(largest, getattr(known[-1], "nbytes", 0))
             for i in args:
                 if last[i] == number:
                     known[i] = None  # let go of what nobody reads any more
@@ -170,8 +170,7 @@ def lent(step: str, writes: str, x: Any) -> Iterator[Any]:
 
 
 def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
-    if isinstance(x, list | tuple):  # a `ColumnTransformer` makes one table of rows
-        x = np.asarray(x, dtype=object)
+    x = tables.tabled(x)
     if given is not None and (found := tables.columns_of(x)) != given:
         raise Unforeseen(
             f"Step `{step}` was planned for columns {given}, as a sample has them, and all "

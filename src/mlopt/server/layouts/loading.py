@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from dask.sizeof import sizeof
 
 from mlopt.locking import cached_property
+from mlopt.resources.sizes import memory_of
 from mlopt.server.layouts.pool import Pool
 from mlopt.server.layouts.pricing import STEP, Load, Priced, layouts
 from mlopt.server.layouts.timing import timed
@@ -57,8 +55,9 @@ class Work:
         """Bytes of all cells; where others have them, as many times that of the first."""
         program = self.program
         if program.executor is None:
-            return float(sum(_bytes(cell) for row in program.cells for cell in row))
-        first = program.executor.submit(_bytes, program.cells[0][0])
+            return float(sum(memory_of(cell) for row in program.cells for cell in row))
+        # On a worker, by what is registered there: not all of it here can travel.
+        first = program.executor.submit(memory_of, program.cells[0][0])
         count = sum(len(row) for row in program.cells)
         return float(program.executor.result(first)) * count
 
@@ -74,8 +73,3 @@ class Work:
             held=program.executor is not None, mode=self.mode, staleness=self.staleness,
             servers=self.servers, beside=STEP,
         )  # fmt: skip
-
-
-def _bytes(cell: Any) -> int:
-    """On a worker, by what is registered there: not all of it here can travel."""
-    return int(sizeof(cell))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from mlopt.cluster import Mesh, Resident
+from mlopt.cluster import Mesh, MeshHere, Resident
 from mlopt.cluster.wire import Header
 from mlopt.errors import MemberLostError
 from mlopt.server.program import Program
@@ -22,9 +22,10 @@ end: longer, and one thinks that it hangs (Nielsen, Usability Engineering, 1993)
 
 
 def give_cells(mesh: Mesh, member: str, stratum: int, program: Program) -> None:
-    """Send the cells of a stratum to a member, or have it fetch those of an executor."""
+    """Send the cells of a stratum to a member, or have it fetch those of an executor; one
+    in this process shares them."""
     cells = program.cells[stratum]
-    if program.executor is not None:
+    if program.executor is not None or isinstance(mesh, MeshHere):
         mesh.start(member, keep_cells, stratum, *cells).result()
         return
     for part, cell in enumerate(cells):

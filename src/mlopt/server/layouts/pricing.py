@@ -183,8 +183,9 @@ def rotate(load: Load, pool: Pool) -> Priced:
 
 def rounds(load: Load, pool: Pool) -> Priced:
     """All steps of a pass on one model, then their sum."""
-    slots = pool.members * pool.threads if pool.apart else pool.here
-    place = _members(pool.members, pool) if pool.apart else f"{slots} threads"
+    members = pool.members if pool.apart else 1  # threads of this process need no others
+    slots = members * pool.threads if pool.apart else pool.here
+    place = _members(members, pool) if pool.apart else f"{slots} threads"
     if not slots:
         return Priced("rounds", place, None, "rounds: needs a worker, has none")
     if load.states:
@@ -200,7 +201,7 @@ def rounds(load: Load, pool: Pool) -> Priced:
     one = math.ceil(load.strata / slots) * step + talk
     cost = _first(load, pool) + load.passes * load.parts * one
     has = pool.memory if pool.apart else pool.memory_here
-    need = load.rows / pool.members + 3 * load.part * slots / pool.members
+    need = (load.rows + 3 * load.part * slots) / members
     why = _lacks("rounds", "a member", need, has)
     if not why and load.mode != "lockstep":
         why = 'steps that do not see each other: choose it, or `mode` "lockstep"'

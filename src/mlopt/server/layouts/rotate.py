@@ -40,9 +40,6 @@ class Rotate(Layout):
         How many at most. Default: all, or as many as there are strata.
     threads : int, optional
         Of each member. Default: its cores.
-    every : float
-        Seconds from one copy of the whole model to the next, at most: those that take
-        little are made more often (`SHARE`).
 
     Attributes
     ----------
@@ -58,7 +55,6 @@ class Rotate(Layout):
         passes: int = 0,
         members: int | None = None,
         threads: int | None = None,
-        every: float = EVERY,
     ) -> None:
         super().__init__(program, passes)
         if 1 < len(program.parts) < len(program.cells):
@@ -66,15 +62,15 @@ class Rotate(Layout):
                 "rotate: needs as many parts of the model as strata, "
                 f"{len(program.cells)}, or a single one; has {len(program.parts)}."
             )
-        self.mesh, self.threads, self.every = mesh, threads, every
+        self.mesh, self.threads = mesh, threads
         self._most = min(members or len(program.cells), len(program.cells))
         self.done: list[Done] = []
         self._plan = program.plan
         self._cells = len(program.cells) * len(program.parts)  # of a pass
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
         self._kept = passes, program.parts, program.states
-        self._when, self._a_pass = time.monotonic(), every
-        self._copying = every  # seconds of a copy, about
+        self._when, self._a_pass = time.monotonic(), EVERY
+        self._copying = EVERY  # seconds of a copy, about
         # In this process others may have had the core meanwhile; elsewhere it is a wait.
         here = isinstance(mesh, MeshHere)
         self._clock = time.thread_time if here else time.monotonic
@@ -116,7 +112,7 @@ class Rotate(Layout):
         """As many passes as are done before the next copy, at a guess."""
         assert self._host is not None
         began, left = time.monotonic(), wanted - self.passes
-        every = min(self.every, self._copying / SHARE)
+        every = min(EVERY, self._copying / SHARE)
         count = max(1, min(left, int(every / self._a_pass)))
         try:
             self.done = finished(self._started(count))
@@ -221,8 +217,12 @@ class Rotate(Layout):
             every=None, mends=False, make=JobService,
         )  # fmt: skip
         self._copying = max(self._clock() - began, LEAST)  # all of it came here
-        for stratum, home in enumerate(self.homes):
-            give_cells(self.mesh, home, stratum, self.program)
+        try:
+            for stratum, home in enumerate(self.homes):
+                give_cells(self.mesh, home, stratum, self.program)
+        except BaseException:
+            host.close()
+            raise
         self._host = host  # of which members have all now
 
 

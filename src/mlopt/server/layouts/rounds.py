@@ -83,5 +83,5 @@ def _total(one: Array, other: Array) -> Array:
     if one.dtype.kind not in "iu":
         return np.asarray(one + other)
     total = np.array(one)
-    add_to(total, other)
+    add_to([total], [other])
     return total

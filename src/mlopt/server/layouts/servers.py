@@ -111,16 +111,16 @@ class Servers(Layout):
             every=every, make=JobService,
         )  # fmt: skip
         self._gone: set[str] = set()
-        for member in workers:
-            try:
-                for stratum in self._strata_of(member):
-                    give_cells(mesh, member, stratum, program)
-            except MemberLostError:
-                self._rehome(member)
         self._tasks: list[Resident] = []
         self.adapting: Adapting | None = None
-        if policy is not None:
-            self.adapting = Adapting(self, mode, staleness, policy, observer)
+        try:
+            for member in workers:
+                self._give(member)
+            if policy is not None:
+                self.adapting = Adapting(self, mode, staleness, policy, observer)
+        except BaseException:
+            self.close()  # nobody else can
+            raise
 
     def advance(self, passes: int) -> None:
         self.done, restored = [], len(self.host.restored)
@@ -139,11 +139,11 @@ class Servers(Layout):
                 if not self._tasks or restored < len(self.host.restored):
                     restored = len(self.host.restored)
                     self._tasks += self._started(self._unfinished(passes), passes)
+            self._steps = tuple(self.clock().tolist())  # some may have been further
         except BaseException as error:
             self._halt(isinstance(error, Exception))
             raise
         self.passes += passes
-        self._steps = super().steps
         if self.adapting is not None:
             self.adapting.end()
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
@@ -271,6 +271,14 @@ class Servers(Layout):
                 return
             with suppress(MemberLostError):
                 self.move_strata([max(most, key=lambda a: left[a])], member, passes)
+
+    def _give(self, member: str) -> None:
+        """Give a member its strata, or others if it is lost."""
+        try:
+            for stratum in self._strata_of(member):
+                give_cells(self.mesh, member, stratum, self.program)
+        except MemberLostError:
+            self._rehome(member)
 
     def _strata_of(self, member: str) -> list[int]:
         return [stratum for stratum, home in self.homes.items() if home == member]

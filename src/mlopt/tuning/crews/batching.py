@@ -12,7 +12,9 @@ each fold has a view of its own, and the configurations share it.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,14 +25,19 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Member, Threads
 from mlopt.errors import ClusterError
+from mlopt.gd.at_once import SolvedAtOnce
+from mlopt.gd.row_products import beyond
 from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
 from mlopt.pipeline.by_split import Streamed
+from mlopt.training import Limits
+from mlopt.tuning.batch_size import training_bytes
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.linear_task import LinearTask
-from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.prefixes import InTurns, Prefixes
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
+from mlopt.tuning.crews.scans import LOCKSTEP
 from mlopt.tuning.crews.trainer import Clock
 from mlopt.tuning.crews.trials import TrainRequest, TrainResult, Trial
 
@@ -67,22 +74,29 @@ class BatchCrew:
 
         A trial without a result has no batched form any more (`Views.alone`): a scan that
         it was part of raised, and which of its trials is to blame only their own fits tell.
-        A scan that has begun is not given up: a pass takes little time.
+        A scan that has begun is not given up where a pass takes little time. Where it takes
+        models to their end, these are fits: without time for one there is none for another,
+        and its trial gives no result this time.
         """
-        del clock
         known = {number for scan in self.scans for number in scan.trials}
         self._open([order.trial for order in requests if order.trial.number not in known])
         until = {order.trial.number: order.until for order in requests}
         for group in self._groups():
+            if clock.waits() <= 0:
+                return
             if wanted := [until[number] for number in group[0].trials if number in until]:
                 try:
-                    outcomes = list(self._advance_group(group, min(wanted)))
+                    outcomes = list(self._advance_group(group, min(wanted), clock))
                 except ClusterError:
                     raise
                 except Exception as error:
                     self._dissolve(group, error)
                 else:
                     yield outcomes
+                    if all(one.done for one in outcomes):  # nobody asks again
+                        self.scans = [scan for scan in self.scans if scan not in group]
+                        for scan in group:
+                            scan.training = None
 
     @property
     def prefixes(self) -> Prefixes:
@@ -92,7 +106,7 @@ class BatchCrew:
     def drop(self, alive: set[int]) -> None:
         """Let go of every trial whose number is not in ``alive``."""
         for scan in self.scans:
-            scan.keep(self.problem, lambda scan=scan: self._views(scan), alive)  # type: ignore[misc]
+            scan.keep(alive)
         self.scans = [scan for scan in self.scans if scan.owners]
 
     def _dissolve(self, group: list[Scan], error: Exception) -> None:
@@ -134,30 +148,36 @@ class BatchCrew:
             groups.setdefault(tuple(scan.trials), []).append(scan)
         return list(groups.values())
 
-    def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[TrainResult]:
+    def _advance_group(
+        self, group: list[Scan], until: Passes, clock: Clock
+    ) -> Iterator[TrainResult]:
         trials = group[0].trials
         new = {number for number, trial in trials.items() if not trial.passes}
         start, work = time.perf_counter(), self._work()
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
-        done = dict.fromkeys(trials, True)
+        done, reached = dict.fromkeys(trials, True), dict.fromkeys(trials, True)
         seconds = np.zeros((len(self.problem.splits), 2))
-        for scan, advanced in self._each(group, until):
+        made: Passes = 0
+        for scan, advanced in self._each(group, until, clock):
+            made = max(made, advanced.made)
             seconds[list(scan.splits)] += advanced.seconds
             for name, values in advanced.scores.items():
                 for owner, value in zip(scan.owners, values, strict=True):
                     table[owner.trial.number].setdefault(name, {})[owner.split] = value
-            for owner, stopped in zip(scan.owners, advanced.finished, strict=True):
+            ends = zip(scan.owners, advanced.finished, advanced.reached, strict=True)
+            for owner, stopped, there in ends:
                 done[owner.trial.number] &= bool(stopped)
-        for number in trials:
+                reached[owner.trial.number] &= bool(there)
+        through = [number for number in trials if reached[number]]
+        for number in through:
             if done[number]:
                 self.prefixes.leave(number)
-        made = max(scan.training.made for scan in group if scan.training is not None)
         # Kernels compile on one core, once: no model of these costs it again.
         work = max(self._work() - work - compiled(start), 0.0)
-        share = seconds / len(trials)
+        share = seconds / max(1, len(through))
         fitted, scored = share.sum(axis=0).tolist()
         by_split = tuple(map(tuple, share.tolist()))
-        for number in trials:
+        for number in through:
             by_name = {
                 name: tuple(own[s] for s in sorted(own))
                 for name, own in table[number].items()
@@ -166,40 +186,49 @@ class BatchCrew:
             scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
             yield TrainResult(
                 number, min(until, made) if done[number] else until, scores, done[number],
-                fitted, scored, train_scores=train or None, work=work, sharing=len(trials),
-                by_split=by_split, ran=self._ran(begun=number not in new),
+                fitted, scored, train_scores=train or None, work=work, sharing=len(through),
+                by_split=by_split, ran=self._ran(group, begun=number not in new),
             )  # fmt: skip
 
-    def _ran(self, *, begun: bool) -> dict[str, int]:
+    def _ran(self, group: list[Scan], *, begun: bool) -> dict[str, int]:
         """A column for each split is one model; each look scores all of them."""
         splits = len(self.problem.splits)
         scored = {"score": splits * (1 + self.problem.train_scores)}
-        return scored if begun else {"fit": splits, **scored}
+        if begun:
+            return scored
+        alone: Counter[str] = Counter()
+        for scan in group:
+            if scan.space is not None and scan.space.way != LOCKSTEP:
+                alone[scan.space.way] += len(scan.splits)
+        return {"fit": splits, **scored, **alone}
 
     def _work(self) -> float:
         """Seconds of cores so far; on a cluster, whose cores are not seen, of a clock."""
         here = isinstance(self.problem.executor, Threads)
         return time.process_time() if here else time.perf_counter()
 
-    def _each(self, group: list[Scan], until: Passes) -> Iterator[tuple[Scan, _Advanced]]:
+    def _each(
+        self, group: list[Scan], until: Passes, clock: Clock
+    ) -> Iterator[tuple[Scan, _Advanced]]:
         """One scan after the other; together, where they read the same blocks anew."""
         views = self._views(group[0])
-        executors = [view.rows.executor for view in views]
+        executors = [] if isinstance(views, InTurns) else [v.rows.executor for v in views]
         members = [one for one in executors if isinstance(one, Member)]
         if len(group) == len(members) > 1:
             settings = sklearn.get_config()  # of this thread
 
             def work(scan: Scan) -> _Advanced:
                 with sklearn.config_context(**settings):
-                    return self._advance(scan, until, views)
+                    return self._advance(scan, until, views, clock)
 
             jobs = {members[scan.part]: partial(work, scan) for scan in group}
             found = members[0].together.run(jobs)
             yield from zip(group, (one.shared(len(group)) for one in found), strict=True)
             self._sleep()
             return
-        for scan in group:
-            yield scan, self._advance(scan, until, self._views(scan))
+        for place, scan in enumerate(group):
+            after = len(group) - place - 1
+            yield scan, self._advance(scan, until, self._views(scan), clock, after)
             self._sleep()
 
     def _sleep(self) -> None:
@@ -207,17 +236,45 @@ class BatchCrew:
             if not self.prefixes.holds(scan.key):
                 scan.sleep()
 
-    def _advance(self, scan: Scan, until: Passes, views: Sequence[View]) -> _Advanced:
+    def _advance(
+        self, scan: Scan, until: Passes, views: Sequence[View], clock: Clock, after: int = 0
+    ) -> _Advanced:
         start = time.perf_counter()
         training = scan.wake(self.problem, views)
+        if isinstance(training, SolvedAtOnce):
+            _limit(training, scan, clock, after)
         training.advance_to(until)
         fit, trained = worked(start), time.perf_counter()
         scores, parts = scan_scores(self.problem, scan), len(scan.splits)
+        if self._crowded(training.rows.d):  # the next advance learns it again
+            training.rest()
         return _Advanced(
             np.array([fit, worked(trained)]) / parts,
             {name: [float(value) for value in values] for name, values in scores.items()},
             [bool(stopped) or training.done for stopped in training.finished],
+            training.reached.tolist(),
+            training.made,
         )
+
+    def _crowded(self, d: int) -> bool:
+        """Whether all scans cannot wait with what they know, besides their weights."""
+        columns = self.problem.outputs * sum(len(scan.owners) for scan in self.scans)
+        needed = training_bytes(d, columns)
+        return beyond(needed, self.problem.resources, "weights in training") is not None
+
+
+def _limit(training: SolvedAtOnce, scan: Scan, clock: Clock, after: int) -> None:
+    """Have it begin and give up models by the clock; ``after`` scans of others follow."""
+    waits, start = clock.waits(), time.monotonic()
+
+    def may_begin(number: int, seconds: float) -> bool:
+        # A trial needs this model in the scans that follow, too, which are as far then.
+        others = after * (time.monotonic() - start + seconds)
+        return clock.may_start(scan.owners[number].trial, seconds + others)
+
+    training.may_begin = may_begin
+    if math.isfinite(waits):
+        training.limits = Limits(seconds=max(waits, np.finfo(float).tiny))
 
 
 @dataclass(frozen=True)
@@ -229,13 +286,17 @@ class _Advanced:
     seconds : ndarray of shape (2,)
         Of training and of scoring, for each of its splits.
     scores : dict of metric to list of float
-        One for each model, as are ``finished``.
-    finished : list of bool
+        One for each model, as are ``finished`` and ``reached``.
+    finished, reached : list of bool
+    made : int or float
+        Passes so far.
     """
 
     seconds: NDArray[np.float64]
     scores: dict[str, list[float]]
     finished: list[bool]
+    reached: list[bool]
+    made: Passes
 
     def shared(self, count: int) -> _Advanced:
         """The same, of seconds in which ``count`` scans were at work."""

@@ -81,8 +81,11 @@ class Parts:
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """The rows after none, one, two, ... steps, by content; "" for the data."""
-        tokens = [""]
+        """The rows after none, one, two, ... steps, by content.
+
+        "" for the data, and "pairwise" where splits cut their columns, too.
+        """
+        tokens = ["pairwise" if self.pairwise else ""]
         for name, step in self.steps:
             # Of two steps of equal content each gets the fit parameters of its own name.
             own = name if any(p.startswith(f"{name}__") for p in self.routed) else ""
@@ -104,18 +107,29 @@ def cut(estimator: Any, routed: Iterable[str] = ()) -> Parts:
     final, path = estimator, ""
     while type(final) in PIPELINES and final.steps[-1][1] not in NOTHING:
         for name, step in final.steps[:-1]:
-            steps += _flat(_inside(path, name), step)
-        path, final = _inside(path, final.steps[-1][0]), final.steps[-1][1]
+            steps += _flat(inside(path, name), step)
+        path, final = inside(path, final.steps[-1][0]), final.steps[-1][1]
     return Parts(tuple(steps), final, path, frozenset(routed))
+
+
+def last_of(estimator: Any) -> tuple[str, Any]:
+    """(path, estimator) of what learns last in pipelines of any class; ("", itself) of
+    what is none."""
+    path = ""
+    while isinstance(estimator, Pipeline) and estimator.steps[-1][1] not in NOTHING:
+        name, estimator = estimator.steps[-1]
+        path = inside(path, name)
+    return path, estimator
 
 
 def _flat(path: str, step: Any) -> list[tuple[str, Any]]:
     if type(step) is not Pipeline:
         return [] if step in NOTHING else [(path, step)]
-    return [one for name, own in step.steps for one in _flat(_inside(path, name), own)]
+    return [one for name, own in step.steps for one in _flat(inside(path, name), own)]
 
 
-def _inside(path: str, name: str) -> str:
+def inside(path: str, name: str) -> str:
+    """The path of what is called ``name`` within ``path``."""
     return f"{path}__{name}" if path else name
 
 
@@ -125,7 +139,7 @@ def assemble(estimator: Any, fitted: Mapping[str, Any], path: str = "") -> Any:
         return fitted[path]
     if not isinstance(estimator, Pipeline):
         return estimator
-    steps = [(n, assemble(s, fitted, _inside(path, n))) for n, s in estimator.steps]
+    steps = [(n, assemble(s, fitted, inside(path, n))) for n, s in estimator.steps]
     return clone(estimator).set_params(steps=steps)
 
 

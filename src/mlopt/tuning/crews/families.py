@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mlopt.identity import CONSTANT
+from mlopt.pipeline.steps.by_rows import goes_by_rows
 from mlopt.tuning.crews.chain import Parts, cut
 from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.prefixes import Prefixes
@@ -81,6 +83,8 @@ def _in_a_scan(problem: Problem, parts: Parts, form: LinearTask) -> Way:
         return Way(parts, None, "a class has no positive weight")
     if given is not None and form.one_against_rest and problem.outputs > 1:
         return Way(parts, None, "the weight of a class does not count for the other models")
+    if form.schedule is not None and problem.uneven:
+        return Way(parts, None, "not every row of a split is one step of its weight")
     if not parts.steps:
         try:
             matrix = problem.matrix
@@ -100,6 +104,10 @@ def _parts(problem: Problem, estimator: Any) -> Parts:
         return whole
     if getattr(estimator, "transform_input", None):
         return whole
+    if problem.train_scores and not all(
+        goes_by_rows(one, fitted=False) for _, one in estimator.steps[:-1]
+    ):
+        return whole  # the rows trained on are scored as `transform` gives them
     names = [f"{name}__" for name, _ in estimator.steps]
     if any(not p.startswith(tuple(names)) for p in problem.fit_params):
         return whole  # scikit-learn says what is wrong with them
@@ -112,9 +120,9 @@ def configure(
     seed: int | None,
     own: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A clone with ``params``; every ``random_state`` still None gets ``seed``.
+    """A clone with ``params``; every ``random_state`` still None gets a number of ``seed``.
 
-    All trials share one seed: they then differ by their parameters only. ``own`` are the
+    All trials share it: they then differ by their parameters only. ``own`` are the
     estimator's parameters, deep, where they are known: to ask it takes most of the time.
     """
     own = estimator.get_params(deep=True) if own is None else own
@@ -146,7 +154,7 @@ def _copy(value: Any) -> Any:
 
 
 def seeded(estimator: Any, seed: int | None) -> Any:
-    """``estimator``, changed: every ``random_state`` that is None becomes ``seed``."""
+    """``estimator``, changed: every ``random_state`` that is None becomes a number."""
     if seed is None:
         return estimator
     if type(estimator) in ADAPTERS:  # all of its attributes are parameters
@@ -157,9 +165,20 @@ def seeded(estimator: Any, seed: int | None) -> Any:
 
 
 def _seeds(params: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
-    """``seed`` for every ``random_state`` of ``params`` that is None."""
-    names = [k for k in params if k.split("__")[-1] == "random_state"]
-    return {k: seed for k in names if params[k] is None}
+    """A seed for each ``random_state`` of ``params`` that is None, ``seed`` for its own.
+
+    Those within get numbers by their names: members of an ensemble are to differ, and a
+    step is the same whatever stands beside it.
+    """
+    if seed is None:
+        return {}
+    names = [k for k in params if k.split("__")[-1] == "random_state" and params[k] is None]
+    return {k: seed if k == "random_state" else _mixed(seed, k) for k in names}
+
+
+def _mixed(seed: int, name: str) -> int:
+    """A seed from 0 to 2**31 - 1, all that an int of C takes."""
+    return zlib.crc32(f"{seed} {name}".encode()) >> 1
 
 
 @dataclass(eq=False)

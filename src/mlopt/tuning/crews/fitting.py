@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
@@ -26,7 +25,7 @@ from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
 from mlopt.pipeline.blocks.tables import copied
 from mlopt.pipeline.steps.kinds import may_write
-from mlopt.tuning.crews.chain import Names, params_of_final
+from mlopt.tuning.crews.chain import Names, inside, last_of, params_of_final
 from mlopt.tuning.crews.growing import (
     add_members,
     first_members,
@@ -239,18 +238,13 @@ def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
     """What ``fit`` gets beside rows and targets."""
     arguments = dict(fold.fit_params)
     if fold.weight is not None:
-        target = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        path, target = last_of(model)
         if not _takes_weights(target):
             kind = type(target).__name__
             raise ArgumentError(
                 f"`sample_weight` was given, but {kind}.fit does not take it."
             )
-        name = (
-            f"{model.steps[-1][0]}__sample_weight"
-            if target is not model
-            else "sample_weight"
-        )
-        arguments[name] = fold.weight
+        arguments[inside(path, "sample_weight")] = fold.weight
     return arguments
 
 

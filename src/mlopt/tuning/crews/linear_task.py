@@ -65,8 +65,9 @@ class LinearTask:
 
     @property
     def one_against_rest(self) -> bool:
-        """Whether LIBLINEAR has a problem for each class, with no other's weight in it."""
-        return self.loss == "squared_hinge" and self.summed
+        """Whether each class is a problem of its own, with no other's weight in it."""
+        svc = self.loss == "squared_hinge" and self.summed
+        return svc or self.schedule is not None
 
     @property
     def direct(self) -> bool:
@@ -137,8 +138,10 @@ class LinearTask:
         estimator.n_features_in_ = coef.shape[1]
         passes = learnt.get("n_iter_", passes)
         estimator.n_iter_ = passes
-        if self.schedule is not None and len(intercept) == 1:
-            intercept = intercept.astype(np.float64)
+        if self.schedule is not None:
+            estimator.t_ = learnt["t_"]  # where `partial_fit` goes on
+            if len(intercept) == 1:
+                intercept = intercept.astype(np.float64)
         if self.proba == "softmax":
             estimator.n_iter_ = np.array([passes], np.int32)
             if len(intercept) > 1:  # free up to a number for all classes: theirs sum to 0
@@ -193,7 +196,7 @@ def _logistic(est: Any) -> LinearTask | str:
         return differs
     if penalty_free(est) or np.isinf(est.C):
         return "without a penalty there may be no minimum"
-    if getattr(est, "dual", False) or est.max_iter < 1:
+    if est.max_iter < 1:
         return "its solver does not take these parameters"
     return LinearTask(
         "logistic", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,

@@ -8,14 +8,16 @@
 A *place* is the token of a chain of steps and a split. Its training and test rows stay
 where the executor made them. What a trial in training still needs is kept, the rest only
 as long as trials may come that want it, and all of it within a budget: places that nobody
-needs go first, then those used longest ago, later steps before earlier ones.
+needs go first, then those used longest ago, later steps before earlier ones. Where views of
+all splits have no room, scans take turns: one view is there, and made anew for each.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,6 @@ from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
-from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
@@ -54,6 +55,24 @@ class Kept:
 
     value: Any
     nbytes: int | None = None
+
+
+@dataclass(eq=False)
+class InTurns(Sequence[View]):
+    """Views of all splits, of which the last that was asked for is there."""
+
+    make: Callable[[int], View]
+    size: int
+    last: tuple[int, View] | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, split: Any) -> Any:
+        if self.last is None or self.last[0] != split:
+            self.last = None  # before there is another
+            self.last = split, self.make(split)
+        return self.last[1]
 
 
 @dataclass(eq=False)
@@ -119,25 +138,28 @@ class Prefixes:
         return [(split,) for split in every] if parts.steps else [tuple(every)]
 
     def holds(self, key: str) -> bool:
-        """Whether the views behind ``key`` are still kept."""
-        return (key, None) in self._kept
+        """Whether the views behind ``key`` are still kept, all of them."""
+        place = (key, None)
+        return place in self._kept and not isinstance(self._kept[place].value, InTurns)
 
-    def views(self, parts: Parts) -> list[View]:
-        """The views behind ``parts``: one for all splits, or one a split."""
+    def views(self, parts: Parts) -> Sequence[View]:
+        """The views behind ``parts``: one for all splits, or one a split.
+
+        Where there is no room for all of these, each is made when it is asked for.
+        """
         place = (parts.key, None)
         if place not in self._kept:
             views, nbytes = self._make_views(parts)
             self._kept[place] = Kept(views, nbytes)
-            self._drop_halves(parts)
         self._kept.move_to_end(place)
-        value: list[View] = self._kept[place].value
+        value: Sequence[View] = self._kept[place].value
         self._tidy(newest=place)
         return value
 
-    def _drop_halves(self, parts: Parts) -> None:
+    def _drop_halves(self, parts: Parts, splits: Sequence[int]) -> None:
         """The views hold the same rows once more: only others may still need the parts."""
-        wanted = self._wanted()
-        for split in range(len(self.problem.splits)):
+        wanted = self._wanted(parts.key)
+        for split in splits:
             place = (parts.key, split)
             if place in self._kept and place not in wanted:
                 self._forget(place)
@@ -199,11 +221,12 @@ class Prefixes:
     def _by_blocks(self, parts: Parts, split: Split) -> Handle | None:
         """(training rows, test rows) behind steps fitted in ways of our own.
 
-        None where these are not asked for, or a step raises: step by step, as scikit-learn
-        does it, tells on which of the rows.
+        None where these are not asked for, a step has fit parameters, or one raises: step
+        by step, as scikit-learn does it, tells on which of the rows.
         """
         executor, X = self.problem.executor, self.problem.streamed(parts)
-        if X is None or X.lazy:
+        given = any(params_of(name, self.problem.fit_params) for name in parts.names)
+        if X is None or X.lazy or given:
             return None
         try:
             blocks = X.blocks(X.chain(parts.key, parts.steps), split.train)
@@ -214,13 +237,31 @@ class Prefixes:
             return None
         return executor.submit(cut_blocks, blocks, split)
 
-    def _make_views(self, parts: Parts) -> tuple[list[View], int]:
+    def _make_views(self, parts: Parts) -> tuple[Sequence[View], int]:
         """The views, and the bytes that they hold."""
         if (streamed := self.problem.streamed(parts)) is not None:
             return self._streamed(streamed, parts)
-        whole = not parts.steps
-        views = [self.problem.whole] if whole else self._stacked(parts)
-        return views, sum(view.rows.nbytes for view in views)
+        if not parts.steps:
+            return [self.problem.whole], self.problem.whole.rows.nbytes
+        views: list[View] = []
+        count, at_once = len(self.problem.splits), self._side_by_side()
+        while len(views) < count:
+            some = range(len(views), min(len(views) + at_once, count))
+            views += self._stacked(parts, some)
+            held = sum(view.rows.nbytes for view in views)
+            each = held // len(views)
+            if count * each > self.memory and count > 1:
+                make = partial(self._one, parts)
+                return InTurns(make, count, (0, views[0])), each
+        return views, held
+
+    def _side_by_side(self) -> int:
+        """Splits whose views are made at a time: steps may give as many bytes as X has."""
+        most = self.memory // max(1, tables.count_bytes(self.problem.gathered))
+        return max(1, min(most, self.problem.executor.threads))
+
+    def _one(self, parts: Parts, split: int) -> View:
+        return self._stacked(parts, (split,))[0]
 
     def _streamed(self, X: Streamed, parts: Parts) -> tuple[list[View], int]:
         """In the order of the data, which stay where they are."""
@@ -231,12 +272,13 @@ class Prefixes:
         views = [View(one, (number,)) for number, one in enumerate(rows)]
         return views, sum(one.nbytes for one in rows) if kept else 0
 
-    def _stacked(self, parts: Parts) -> list[View]:
-        executor, splits = self.problem.executor, self.problem.splits
-        handles = [self.rows(parts, split) for split in range(len(splits))]
+    def _stacked(self, parts: Parts, splits: Sequence[int]) -> list[View]:
+        executor = self.problem.executor
+        handles = [self.rows(parts, split) for split in splits]
         stacked = [executor.submit(stack, handle) for handle in handles]
         views = []
-        for number, (handle, split) in enumerate(zip(stacked, splits, strict=True)):
+        for number, handle in zip(splits, stacked, strict=True):
+            split = self.problem.splits[number]
             if self.problem.near is None:
                 rows = Rows.held(handle, executor=executor)
             else:
@@ -246,18 +288,22 @@ class Prefixes:
             views.append(View(rows, (number,), order, len(split.train)))
         for handle in self.unsettled:
             self.settle(handle)
+        self._drop_halves(parts, splits)
         return views
 
     def _path(self, parts: Parts, split: int) -> Iterator[Place]:
         """The places of a chain, last step first."""
         return ((token, split) for token in reversed(parts.tokens))
 
-    def _wanted(self) -> set[Place]:
-        """What trials in training read, or what it is made from where it is not there."""
+    def _wanted(self, viewed: str = "") -> set[Place]:
+        """What trials in training read, or what it is made from where it is not there.
+
+        Those who read views behind the key ``viewed`` need nothing else.
+        """
         chains = {(parts.key, batched): parts for parts, batched in self._readers.values()}
         wanted: set[Place] = set()
         for (key, batched), parts in chains.items():
-            if batched and self.holds(key):
+            if batched and (key == viewed or self.holds(key)):
                 wanted.add((key, None))
                 continue
             for split in range(len(self.problem.splits)):
@@ -291,7 +337,7 @@ def memory_of_views(problem: Problem) -> int:
     """Bytes of preprocessed rows that may be kept, here or on workers."""
     if isinstance(problem.X, Streamed):
         return budget_bytes("auto", problem.executor)
-    return int(VIEW_MEMORY * memory_limit())
+    return int(VIEW_MEMORY * problem.resources.memory)
 
 
 def keeps(problem: Problem, chain: Chain, views: int, memory: int | None = None) -> bool:

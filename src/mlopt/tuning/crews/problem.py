@@ -161,6 +161,13 @@ class Problem:
         )
 
     @cached_property
+    def uneven(self) -> bool:
+        """Whether a row trains several times, or has no weight: it shrinks models, too."""
+        trains = [split.train for split in self.splits]
+        weightless = self.row_weight is not None and not self.row_weight.all()
+        return weightless or any(len(np.unique(one)) < len(one) for one in trains)
+
+    @cached_property
     def classes(self) -> NDArray[Any]:
         """The labels in order; empty for regression."""
         return np.unique(self.column) if self.classifier else np.empty(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class Scan:
 
     Model ``i`` belongs to ``owners[i]``: a trial, its task, the column of its row set in
     the view, and the split. A scan sleeps when its view had to be let go: only its state
-    is kept.
+    is kept, of the models that were there then (``asleep``).
     """
 
     key: str
@@ -52,6 +52,7 @@ class Scan:
     training: LinearTraining | None = None
     view: View | None = None
     saved: Mapping[str, Any] | None = None
+    asleep: Sequence[Owner] = ()
     space: Space | None = None
     """In which the rows are seen; None until that is asked."""
 
@@ -73,25 +74,32 @@ class Scan:
                 tasks = [owner.task for owner in self.owners]
                 self.space = space_of(tasks, self.view.rows, problem)
             self.view = self.space.see(self.view)
+            owners = self.asleep or self.owners
             self.training = training_of(
-                problem, self.view, self.owners, self.max_passes, space=self.space
+                problem, self.view, owners, self.max_passes, space=self.space
             )
             if self.saved is not None:
                 self.training.restore(self.saved)
+                if len(owners) > len(self.owners):
+                    left = set(map(id, self.owners))
+                    self.training.keep([id(owner) in left for owner in owners])
+            self.saved, self.asleep = None, ()
         return self.training
 
     def sleep(self) -> None:
         """Keep the state, let go of the rows."""
         if self.training is not None:
             self.saved, self.training, self.view = self.training.state(), None, None
+            self.asleep = self.owners
 
-    def keep(
-        self, problem: Problem, views: Callable[[], Sequence[View]], alive: set[int]
-    ) -> None:
-        """Let go of the columns of every trial whose number is not in ``alive``."""
+    def keep(self, alive: set[int]) -> None:
+        """Let go of the columns of every trial whose number is not in ``alive``.
+
+        When it wakes, if it sleeps: it need not see its rows for this.
+        """
         mask = np.array([owner.trial.number in alive for owner in self.owners])
-        if mask.any() and not mask.all():
-            self.wake(problem, views()).keep(mask)
+        if self.training is not None and mask.any() and not mask.all():
+            self.training.keep(mask)
         self.owners = [owner for owner, kept in zip(self.owners, mask, strict=True) if kept]
 
 

@@ -147,9 +147,14 @@ class Scans:
     def cost(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> Cost:
         """Of so many ``models`` of ``outputs`` columns each, shared out among ``scans``."""
         given = shape_of_stats(stats, outputs), -(-models // scans), Resources()
-        at_worst = self.ways(*given, worst=True)
-        chosen = min(at_worst, key=lambda way: at_worst[way].seconds(given[-1]))
-        return scans * self.ways(*given)[chosen]
+        return scans * self.ways(*given)[self.way(stats, models, outputs, scans)]
+
+    def way(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> str:
+        """How they are expected to descend."""
+        here = Resources()
+        shape, each = shape_of_stats(stats, outputs), -(-models // scans)
+        at_worst = self.ways(shape, each, here, worst=True)
+        return min(at_worst, key=lambda way: at_worst[way].seconds(here))
 
     def ways(
         self, shape: Shape, models: int, here: Resources, *, worst: bool = False

@@ -1,7 +1,9 @@
 """How a scan descends: in which space it sees its rows, together or model by model.
 
 Few rows of many columns may be seen in their own space. Prices are those of `Scans`, by
-which searches are foreseen.
+which searches are foreseen, on a modest machine: ways take different passes, a bandit
+decides by what it sees after some, and what it gives up on must change neither with the
+threads nor with how busy a machine was when it was probed.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scans import LOCKSTEP, Scans, newton_alone, of_pass
 
 _PASSES = price("newton.passes")
+_THREADS = 2
+"""Of a modest machine: what is chosen for these takes at most twice as long as what would
+be for one, which has no others to train models on."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     """Where the models of a scan are predicted to be trained first, one task a model."""
     if not (tasks[0].by_passes and isinstance(rows.executor, Threads)):
         return AS_THEY_ARE
-    here, models = resources_of(rows.executor), len(tasks)
+    here, models = _modest(rows), len(tasks)
     shape = shape_of(rows, problem.outputs)
     stop = GradientNorm(tasks[0].tol)
     look = cache(lambda: Look.of(rows, problem.rare))
@@ -93,7 +98,9 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
 def _has_room(shape: Shape, views: int, here: Resources) -> bool:
     """Whether so many views may stay in the space of their rows, with a Hessian there."""
     kept = beyond(8.0 * views * shape.n**2, here, "rows in their own space")
-    return not (kept or too_many(shape, here) or no_room(shape.n + 1, here))
+    return not (
+        kept or too_many(shape, here) or no_room(shape.n + 1, square_of(shape), here)
+    )
 
 
 def _sharing(rows: Rows, here: Resources) -> int:
@@ -101,12 +108,17 @@ def _sharing(rows: Rows, here: Resources) -> int:
     return min(here.threads, len(rows.lengths))
 
 
+def _modest(rows: Rows) -> Resources:
+    """A modest machine, with the memory that there is for ``rows``."""
+    return Resources(threads=_THREADS, memory=resources_of(rows.executor).memory)
+
+
 def patience_with(rows: Rows) -> Patience:
     """How long a scan of these rows may stay in lockstep.
 
     Where the loss is smooth, models that take long are as good as there.
     """
-    here = resources_of(rows.executor)
+    here = _modest(rows)
 
     @cache
     def by_newton(loss: str, outputs: int) -> float:

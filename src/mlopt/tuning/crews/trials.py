@@ -83,6 +83,8 @@ class Trial:
     traces: tuple[str, ...] = ()
     failed: Scores | None = None
     """Of a trial that failed: its scores, with the error score where there is none."""
+    replayed: bool = False
+    """Whether its latest look is that of an earlier run."""
     _means: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -112,7 +114,7 @@ class Trial:
         self.seconds += outcome.seconds
         self.score_seconds += outcome.score_seconds
         self.work += outcome.work
-        self.done = outcome.done
+        self.done, self.replayed = outcome.done, outcome.replayed
         self.train_scores = outcome.train_scores or self.train_scores
         if outcome.by_split:
             before = 0.0 if self.by_split is None else self.by_split

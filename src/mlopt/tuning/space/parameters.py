@@ -196,9 +196,10 @@ def _from_continuous(name: str, given: FrozenDistribution) -> Parameter:
     if math.isfinite(low) and math.isfinite(high):
         levels = np.linspace(0.1, 0.9, 9)
         values = np.array([given.ppf(q) for q in levels], dtype=float)
-        if np.allclose(values, low + levels * (high - low), rtol=1e-9):
+        if np.allclose(values, low + levels * (high - low), rtol=1e-9, atol=0.0):
             return Parameter(name, FloatDistribution(low, high))
-        if low > 0 and np.allclose(values, low * (high / low) ** levels, rtol=1e-9):
+        by_log = low * (high / low) ** levels if low > 0 else np.nan
+        if np.allclose(values, by_log, rtol=1e-9, atol=0.0):
             return Parameter(name, FloatDistribution(low, high, log=True))
     return _by_quantile(name, given.ppf)
 
@@ -208,7 +209,7 @@ def _from_discrete(name: str, given: DiscreteDistribution) -> Parameter:
     low, high = (float(end) for end in given.support())
     if math.isfinite(low) and math.isfinite(high):
         masses = [float(given.pmf(k)) for k in (low, (low + high) // 2, high)]
-        if np.allclose(masses, 1 / (high - low + 1)):
+        if np.allclose(masses, 1 / (high - low + 1), atol=0.0):
             return Parameter(name, IntDistribution(int(low), int(high)))
     return _by_quantile(name, partial(_whole_quantile, given))
 

@@ -87,6 +87,19 @@ def test_two_classes_have_one_plane(solver: str) -> None:
     assert_same(ours, clone(estimator).fit(X, y), X)
 
 
+@every
+@pytest.mark.parametrize("many", [False, True])
+def test_of_float32_rows_attributes_are_of_scikit_learns_types(
+    estimator: Any, many: bool
+) -> None:
+    y = Y if many or estimator.priors or estimator.n_components else Y == "oak"
+    rows = X.astype(np.float32)
+    ours, theirs = fitted(estimator, rows, y), clone(estimator).fit(rows, y)
+    types = {name: np.asarray(value).dtype for name, value in learnt(theirs).items()}
+    assert {name: np.asarray(value).dtype for name, value in learnt(ours).items()} == types
+    assert ours.predict_proba(rows).dtype == theirs.predict_proba(rows).dtype
+
+
 def test_data_far_from_zero_lose_no_digits() -> None:
     far = X + 1e6
     ours = fitted(LinearDiscriminantAnalysis(), far, Y)

@@ -33,6 +33,8 @@ OTHER_PROBLEMS = [
     (LogisticRegression(l1_ratio=0.5, solver="saga"), "not L2"),
     (LogisticRegression(solver="liblinear"), "penalises the intercept"),
     (LogisticRegression(warm_start=True), "starts where it was"),
+    (LogisticRegression(dual=True), "dual=True"),
+    (LogisticRegression(dual=True, solver="saga"), "dual=True"),
     (LinearSVC(loss="hinge", dual=True), "smooth"),
     (LinearSVC(penalty="l1", dual=False), "smooth"),
     (LinearSVC(multi_class="crammer_singer"), "against the rest"),
@@ -61,6 +63,13 @@ def test_a_solver_that_takes_no_sparse_rows_is_left_to_say_so(solver: str) -> No
     )
 
 
+@pytest.mark.parametrize("wanted", [None, 0.9, 40, 0], ids=str)
+def test_components_beyond_those_of_lanczos_are_left_to_scikit_learn(
+    wanted: Any,
+) -> None:
+    assert "" not in reasons(PCA(wanted), SPARSE).values()
+
+
 def test_a_limit_counts_where_the_solver_goes_step_by_step() -> None:
     assert "" in reasons(Ridge(max_iter=1)).values()
     assert "" in reasons(Ridge(max_iter=1, solver="svd")).values()
@@ -80,7 +89,6 @@ SAME_PROBLEMS = [
     RidgeClassifier(class_weight="balanced"),
     LinearRegression(fit_intercept=False),
     PCA(3),
-    PCA(0.9),
 ]
 
 
@@ -88,6 +96,11 @@ SAME_PROBLEMS = [
 @pytest.mark.parametrize("stats", [DENSE, SPARSE], ids=["dense", "sparse"])
 def test_the_same_problem_is_solved_by_some_way(estimator: Any, stats: Stats) -> None:
     assert "" in reasons(estimator, stats).values()
+
+
+@pytest.mark.parametrize("wanted", [None, 0.9, 40], ids=str)
+def test_all_components_of_dense_rows_are_found_by_some_way(wanted: Any) -> None:
+    assert "" in reasons(PCA(wanted)).values()
 
 
 ASKED_FOR = {

@@ -77,8 +77,9 @@ def elastic_net(stats: Stats, resources: Resources) -> Options:
 
 def support_vectors(stats: Stats, resources: Resources) -> Options:
     """`LinearSVC`, whose intercept is penalised."""
-    outline = Outline.of_stats("squared_hinge", stats, free_intercept=False)
-    return prices(svm.SOLVERS, replace(outline, l2=1.0), resources)
+    outline = Outline.of_stats("squared_hinge", stats)
+    penalised = replace(outline, free_intercept=False, l2=1.0)
+    return prices(svm.SOLVERS, penalised, resources)
 
 
 def convolution(stats: Stats, resources: Resources) -> Options:

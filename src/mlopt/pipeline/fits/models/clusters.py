@@ -17,6 +17,7 @@ from mlopt.errors import InputError
 from mlopt.gd.pricing import arithmetic, scan, shape_of_stats
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.twin import with_columns
+from mlopt.pipeline.fits.numbers.blockwise import as_before
 from mlopt.pipeline.library.descriptors import some_of
 from mlopt.pipeline.library.lloyd import Clusters, lloyd
 from mlopt.pipeline.library.mixture import SAMPLE
@@ -142,8 +143,7 @@ def _fitted(estimator: Any, rows: Rows, found: Clusters, centres: Any) -> Any:
         # scikit-learn checks the parameters, and sets what `predict` needs
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(centres)
-    given = estimator.get_params(deep=False)
-    fitted.set_params(**{name: given[name] for name in ("init", "n_init", "max_iter")})
+    as_before(fitted, estimator, "init", "n_init", "max_iter")
     fitted.cluster_centers_, fitted.labels_ = centres, found.labels
     fitted.inertia_, fitted.n_iter_ = found.inertia, found.iterations
     distinct = len(np.unique(found.labels))

@@ -57,6 +57,8 @@ class Principal(Twin):
             return f"svd_solver={estimator.svd_solver!r} was asked for"
         if stats.sparse and estimator.svd_solver in ("full", "randomized"):
             return f"svd_solver={estimator.svd_solver!r} takes no sparse rows"
+        if stats.sparse and estimator.svd_solver == "auto":
+            return _lanczos_differs(estimator.n_components, stats)
         return ""
 
     def passes(self, estimator: Any, stats: Stats) -> float:
@@ -78,6 +80,14 @@ class Principal(Twin):
         if free and not shape.may_approximate:
             return "approximate"
         return pca_plan.solver_cost(self.solver, shape, resources)
+
+
+def _lanczos_differs(wanted: Any, stats: Stats) -> str:
+    """Of sparse rows "auto" is scikit-learn's "arpack", which is not able to keep all."""
+    most = min(stats.rows, stats.columns)
+    if isinstance(wanted, int | np.integer) and 1 <= wanted < most:
+        return ""
+    return f"of sparse rows scikit-learn keeps a number of components below {most}"
 
 
 def _shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:

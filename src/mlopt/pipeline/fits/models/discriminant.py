@@ -132,11 +132,16 @@ class MergedScatter(Blockwise):
         for name in ("xbar_", "scalings_", "explained_variance_ratio_"):
             vars(model).pop(name, None)  # not every solver finds them
         found = _SOLVERS[model.solver](model, statistics)
-        for name, value in found.items():
-            setattr(model, name, np.asarray(value, statistics.dtype))
+        # What scikit-learn holds in the rows' own type; the rest in float64.
+        single = {*found} - {"covariance_"} if model.solver == "svd" else {"means_"}
         if k == 2:
-            model.coef_ = model.coef_[1:] - model.coef_[:1]
-            model.intercept_ = model.intercept_[1:] - model.intercept_[:1]
+            for name in ("coef_", "intercept_"):
+                found[name] = found[name][1:] - found[name][:1]
+                single.add(name)
+        for name, value in found.items():
+            setattr(
+                model, name, value.astype(statistics.dtype) if name in single else value
+            )
         return model
 
 

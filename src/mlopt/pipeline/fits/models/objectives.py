@@ -22,6 +22,8 @@ def logistic_differs(estimator: Any) -> str:
         return "the penalty is not L2"
     if getattr(estimator, "solver", "auto") == "liblinear":
         return "liblinear penalises the intercept"
+    if getattr(estimator, "dual", False):
+        return "dual=True is of liblinear alone"
     if getattr(estimator, "multi_class", "deprecated") not in _SOFTMAX:
         return "one class against the rest"
     return "it starts where it was" if estimator.warm_start else ""

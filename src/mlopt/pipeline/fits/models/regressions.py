@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
@@ -52,12 +53,6 @@ class Penalised(Twin):
         if self.solver in _REFINED and solves_exactly(estimator, rows.sparse):
             given["tol"] = min(given["tol"], _exact(rows.dtype.itemsize))
         return least_squares.Ridge(solver=self.solver, **given)
-
-    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
-        fitted = super().fit(estimator, rows, y, weight)
-        if np.shape(y)[1:] == (1,):  # scikit-learn's `Ridge` takes a column for one target
-            fitted.coef_ = fitted.coef_.ravel()
-        return fitted
 
     def suits_not(self, estimator: Any, stats: Stats) -> str:
         if reason := super().suits_not(estimator, stats):
@@ -142,8 +137,6 @@ class Ordinary(Penalised):
         fitted = super().fit(estimator, rows, y, weight)
         if type(estimator) is self.ours:
             return fitted
-        if np.ndim(y) == 2:
-            fitted.coef_ = np.atleast_2d(fitted.coef_)
         if rows.sparse:  # of these scikit-learn iterates, and tells neither
             for name in ("rank_", "singular_"):
                 vars(fitted).pop(name, None)
@@ -165,6 +158,7 @@ class Signed(Penalised):
     ours = None
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
         signs = binarizer.fit_transform(y).astype(rows.dtype)
         if estimator.class_weight:

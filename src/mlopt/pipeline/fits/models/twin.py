@@ -147,8 +147,3 @@ def with_columns(model: Any, rows: Rows) -> Any:
 def same(estimator: Any, *names: str) -> dict[str, Any]:
     """Parameters that mean the same in both."""
     return {name: getattr(estimator, name) for name in names}
-
-
-def nonzero(stats: Stats) -> int:
-    """Stored values of all rows."""
-    return round(stats.nonzeros) if stats.sparse else stats.rows * stats.columns

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_features, validate_data
 
 from mlopt.errors import InputError
+from mlopt.pipeline.blocks.tables import count_rows
 from mlopt.pipeline.fits.base import OnePass
 
 
@@ -40,7 +41,7 @@ class Columns:
         seen = clone(estimator)
         validate_data(seen, X, skip_check_array=True)
         names = getattr(seen, "feature_names_in_", None)
-        return Columns(int(X.shape[1]), None if names is None else tuple(names))
+        return Columns(_num_features(X), None if names is None else tuple(names))
 
     def check(self, other: Columns) -> None:
         """Raise unless the other's columns are the same."""
@@ -82,8 +83,9 @@ class Blockwise(OnePass):
             raise InputError(
                 f"`{type(estimator).__name__}` takes no weights of rows: leave them out."
             )
-        if not X.shape[0]:
+        if not count_rows(X):
             return None
+        weight = None if weight is None else np.asarray(weight)
         return self.learn(clone(estimator), X, y, weight)
 
     @final

@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_array
 
+from mlopt.pipeline.blocks.tables import tabled
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 from mlopt.stats import Stats
 
@@ -67,7 +68,7 @@ class MergedCategories(Blockwise):
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Distinct:
         columns, frame = Columns.of(model, X), isinstance(X, pd.DataFrame)
         if not frame:
-            X = check_array(X, dtype=None, ensure_all_finite="allow-nan")
+            X = check_array(tabled(X), dtype=None, ensure_all_finite="allow-nan")
         parts = (X.iloc[:, j] if frame else X[:, j] for j in range(columns.count))
         return Distinct(columns, frame, tuple(map(distinct, parts)))
 

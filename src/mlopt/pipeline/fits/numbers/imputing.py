@@ -22,6 +22,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import check_array
 
+from mlopt.pipeline.blocks.tables import tabled
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 from mlopt.stats import Stats
 
@@ -120,7 +121,7 @@ class MergedObserved(Blockwise):
         return "`strategy` is a function, which wants whole columns"
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Observed:
-        columns, X = Columns.of(model, X), _checked(model, X)
+        columns, X = Columns.of(model, X), _checked(model, tabled(X))
         sparse = bool(sp.issparse(X))
         held = X.data if sparse else X
         known = ~_missing(held, model.missing_values)
@@ -218,7 +219,8 @@ def _two_rows(seen: Observed, missing_values: Any) -> Any:
     value = 2 if not nothing and missing_values == 1 else 1
     gap = np.nan if nothing and seen.dtype.kind == "f" else missing_values
     rows = np.full((2, seen.columns.count), value, seen.dtype)
-    for row, mask in zip(rows, (seen.stored == 0, seen.missing > 0), strict=True):
+    empty = (seen.stored == 0) & (seen.missing > 0)
+    for row, mask in zip(rows, (empty, seen.missing > 0), strict=True):
         if mask.any():
             row[mask] = gap
     if not seen.sparse:

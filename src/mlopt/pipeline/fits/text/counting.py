@@ -22,6 +22,7 @@ from sklearn.feature_extraction.text import (
     TfidfTransformer,
     TfidfVectorizer,
 )
+from sklearn.utils import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.kernels.terms import choose_columns
@@ -253,7 +254,7 @@ def _weighted(fitted: Any, counts: Counts, columns: Array) -> sp.csr_matrix:
     X.has_sorted_indices = True
     if isinstance(fitted, TfidfVectorizer):
         return fitted._tfidf.transform(X, copy=False)
-    return X
+    return _align_api_if_sparse(X)
 
 
 def _warn_of_capitals(fitted: Any) -> None:

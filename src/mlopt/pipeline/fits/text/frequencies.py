@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.validation import validate_data
 
-from mlopt.errors import InputError
-from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 
 Array = NDArray[Any]
 
@@ -53,57 +51,49 @@ class Frequencies:
         In how many documents each term stands.
     dtype : dtype
         Of the counts.
-    names : ndarray of object, shape (d,), or None
-        Of columns.
+    columns : Columns
     """
 
     documents: int
     found: Array
     dtype: np.dtype
-    names: Array | None
+    columns: Columns
 
 
-class InverseFrequencies(OnePass):
+class InverseFrequencies(Blockwise):
     """`TfidfTransformer`: in how many documents each term stands."""
 
     name = "count documents"
     kinds = (TfidfTransformer,)
 
-    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Frequencies:
+    def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Frequencies:
         """Non-zero entries of each column; stored zeros count, as in scikit-learn."""
         del y, weight
-        probe = clone(estimator)
-        probe._validate_params()
-        counts = validate_data(probe, X, accept_sparse=("csr", "csc"))
-        found = _stored(counts)
-        names = getattr(probe, "feature_names_in_", None)
-        return Frequencies(counts.shape[0], found, counts.dtype, names)
+        model._validate_params()
+        columns = Columns.of(model, X)
+        counts = validate_data(model, X, accept_sparse=("csr", "csc"))
+        return Frequencies(counts.shape[0], _stored(counts), counts.dtype, columns)
 
-    def merge(self, left: Frequencies, right: Frequencies) -> Frequencies:
+    def join(self, left: Frequencies, right: Frequencies) -> Frequencies:
         """Add the counts of two neighbours."""
-        if len(left.found) != len(right.found):
-            raise InputError(
-                "Blocks must have the same columns, got "
-                f"{len(left.found)} and {len(right.found)}."
-            )
         return Frequencies(
             left.documents + right.documents,
             left.found + right.found,
             np.result_type(left.dtype, right.dtype),
-            left.names,
+            left.columns,
         )
 
-    def finish(self, estimator: Any, statistics: Frequencies) -> Any:
-        """A fitted copy of ``estimator``."""
-        fitted = clone(estimator)
-        fitted.n_features_in_ = len(statistics.found)
-        if statistics.names is not None:
-            fitted.feature_names_in_ = statistics.names
-        if fitted.use_idf:
-            fitted.idf_ = inverse_frequencies(
-                fitted, statistics.found, statistics.documents, statistics.dtype
+    def fitted(self, model: Any, statistics: Frequencies) -> Any:
+        """With ``idf_``, if it has one."""
+        columns = statistics.columns
+        model.n_features_in_ = columns.count
+        if columns.names is not None:
+            model.feature_names_in_ = np.array(columns.names, object)
+        if model.use_idf:
+            model.idf_ = inverse_frequencies(
+                model, statistics.found, statistics.documents, statistics.dtype
             )
-        return fitted
+        return model
 
 
 def _stored(counts: Any) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
+from sklearn.utils import _align_api_if_sparse
 from sklearn.utils.murmurhash import murmurhash3_32
 
 from mlopt.pipeline.fits.text.documents import code_documents
@@ -56,6 +57,7 @@ def apply_hashing(estimator: Any, documents: Iterable[Any]) -> sp.csr_matrix:
     X.sum_duplicates()
     if estimator.binary:
         X.data.fill(1)
+    X = _align_api_if_sparse(X)
     return X if estimator.norm is None else normalize(X, norm=estimator.norm, copy=False)
 
 

@@ -15,11 +15,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from mlopt.caching.graph import Graph
-from mlopt.errors import InputError
-
-MOST_STEPS = 1_000_000
-"""Executions simulated at most, one by one; passes that repeat are not simulated again."""
+from mlopt.caching import Graph
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,6 @@ def simulate(graph: Graph, kept: Collection[int], budget: float) -> Simulated:
     least recently used are evicted until a new one fits; one that is larger than all the
     room is not held. With sizes as measured and a set chosen for sizes as predicted, this
     is the fallback of KeystoneML, section V-D.
-
-    Raises
-    ------
-    InputError
-        When the run has more than a million executions that differ.
     """
     run = _Run(graph, frozenset(kept), budget - graph.bytes_of(graph.always))
     for sink in graph.sinks:
@@ -88,7 +79,6 @@ class _Run:
     seconds: float = 0.0
     hits: int = 0
     evictions: int = 0
-    steps: int = 0
     used: float = 0.0
     pinned: float = 0.0
     held: list[tuple[float, float]] = field(default_factory=list)
@@ -127,12 +117,6 @@ class _Run:
         return True
 
     def _ran(self, v: int) -> None:
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise InputError(
-                f"The run has more than {MOST_STEPS} executions that differ. Simulate it "
-                "with more memory or smaller weights; `run_seconds` has no such limit."
-            )
         self.seconds += self.graph.nodes[v].seconds
         self.executions[v] += 1
         self._hold(v)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.caching.graphs import GOLDEN, budgets, graphs
+from tests.caching.graphs import budgets, graphs
+from tests.caching.simulated import simulate
 
-from mlopt.caching import Graph, Node, choose, run_seconds, simulate
-from mlopt.caching import lru as module
-from mlopt.errors import InputError
+from mlopt.caching import Graph, Node, choose, run_seconds
 
 PIPELINE = Graph(
     (
@@ -61,12 +59,6 @@ def test_a_chain_deeper_than_the_stack_of_python_runs() -> None:
         *(Node(str(v), 1, 1, inputs=(v - 1,)) for v in range(1, 5000)),
     )
     assert simulate(Graph(chain), (), 0).seconds == 5000
-
-
-def test_a_run_of_too_many_steps_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STEPS", 9)
-    with pytest.raises(InputError, match="more than 9 executions"):
-        simulate(GOLDEN, (), 0)
 
 
 @given(graphs(), budgets)
