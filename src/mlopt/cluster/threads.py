@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, called, resolve
+from mlopt.cluster.graphs import after, is_chain, reads_of, settled
 from mlopt.cluster.hands import most_processes
 from mlopt.cluster.limits import (
     alone,
@@ -48,8 +49,11 @@ class Threads(Executor):
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.threads = count_threads(n_jobs)
-        self._pool = Pool(self.threads, "mlopt", keep_quiet)
         self._beside: Processes | None = None
+
+    @cached_property
+    def _pool(self) -> Pool:  # few fits ask for one, and each fit has its executor
+        return Pool(self.threads, "mlopt", keep_quiet)
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
@@ -170,7 +174,7 @@ class Threads(Executor):
 
         with between_passes():
             # Whoever waits may as well work where no two tasks could run at a time.
-            if self.threads == 1 or _is_chain(tasks):
+            if self.threads == 1 or is_chain(tasks):
                 return list(dask.get(tasks, keys))
             return list(get(tasks, keys, pool=self._pool))
 
@@ -178,10 +182,10 @@ class Threads(Executor):
         """As `_get`, the ``lone`` task in the calling thread, with nothing beside it."""
         from dask.task_spec import DataNode
 
-        reads = _reads(tasks)
-        after = _after(reads, lone)
-        before = {key: task for key, task in tasks.items() if key not in after}
-        rest = {key: tasks[key] for key in after - {lone}}
+        reads = reads_of(tasks)
+        behind = after(reads, lone)
+        before = {key: task for key, task in tasks.items() if key not in behind}
+        rest = {key: tasks[key] for key in behind - {lone}}
         later = before.keys() & {*keys, *(one for key in rest for one in reads[key])}
         wanted = list(reads[lone] | later)
         found = dict(zip(wanted, self._get(before, wanted), strict=True))
@@ -205,8 +209,8 @@ class Threads(Executor):
     def abandon(self, handles: Iterable[Handle]) -> None:
         for handle in handles:
             handle.cancel()
-        self._pool.abandon()
-        self._pool = Pool(self.threads, "mlopt", keep_quiet)
+        if pool := vars(self).pop("_pool", None):
+            pool.abandon()
         if self._beside is not None:
             self._beside.close()
             self._beside = Processes(self.threads)
@@ -214,7 +218,8 @@ class Threads(Executor):
     def close(self) -> None:
         if self._beside is not None:
             self._beside.close()
-        self._pool.shutdown(cancel_futures=True)
+        if pool := vars(self).get("_pool"):
+            pool.shutdown(cancel_futures=True)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
         """Call ``work`` with 0 ... count-1; the calling thread does its share."""
@@ -318,41 +323,6 @@ def _handles(value: Any) -> Iterator[futures.Future[Any]]:
     elif type(value) is dict:
         for item in value.values():
             yield from _handles(item)
-
-
-def settled(key: Any, task: Any) -> Any:
-    """A task of a graph, with the values of handles in their place."""
-    from dask.task_spec import DataNode
-
-    if isinstance(task, futures.Future):
-        return DataNode(key, task.result())  # in which Dask looks for no further tasks
-    return resolve(task)
-
-
-def _after(reads: Mapping[Any, Iterable[Any]], first: Any) -> set[Any]:
-    """A task, and all that need it."""
-    from dask.core import toposort
-
-    found = {first}
-    for key in toposort(dict(reads), dependencies=dict(reads)):
-        if not found.isdisjoint(reads[key]):
-            found.add(key)
-    return found
-
-
-def _reads(tasks: Mapping[Any, Any]) -> dict[Any, frozenset[Any]]:
-    return {k: getattr(task, "dependencies", frozenset()) for k, task in tasks.items()}
-
-
-def _is_chain(tasks: Mapping[Any, Any]) -> bool:
-    """Whether every task reads the one before it."""
-    from dask.core import toposort
-    from dask.task_spec import DataNode
-
-    reads = _reads(tasks)
-    order = toposort(tasks, dependencies=reads)
-    work = [key for key in order if not isinstance(tasks[key], DataNode)]
-    return all(one in reads[after] for one, after in pairwise(work))
 
 
 def count_threads(n_jobs: int | None) -> int:

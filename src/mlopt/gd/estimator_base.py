@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
 from mlopt.cluster import Executor, Threads
@@ -161,20 +160,6 @@ def numbers(y: Any) -> Any:
         what = "NaN" if np.isnan(y).any() else "infinity"
         raise InputError(f"Input y contains {what}: leave rows without a target out.")
     return y
-
-
-def check_parameters(estimator: Any) -> None:
-    """Refuse parameters as scikit-learn does.
-
-    Raises
-    ------
-    InputError
-        With scikit-learn's own words.
-    """
-    try:
-        estimator._validate_params()
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from None
 
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:

@@ -33,7 +33,6 @@ from mlopt.gd.estimator_base import (
     Sample,
     apply,
     brought_if_few,
-    check_parameters,
     plan_after,
     plan_before,
     read,
@@ -44,6 +43,7 @@ from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.parameters import check_parameters
 from mlopt.plan import Plan, format_seconds
 from mlopt.rows import Rows
 from mlopt.rows.source import collected_together, is_dask

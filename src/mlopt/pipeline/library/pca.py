@@ -22,9 +22,9 @@ from mlopt.gd.estimator_base import (
     FLOATS,
     apply,
     apply_lazily,
-    check_parameters,
     plan_before,
 )
+from mlopt.parameters import check_parameters
 from mlopt.pipeline.library.framing import framed_lazily
 from mlopt.pipeline.library.pca_fit import NAMES, WAYS, fit_pca, prepare
 from mlopt.pipeline.library.pca_leading import centred_panels

@@ -21,7 +21,7 @@ from dask.task_spec import Alias, GraphNode, Task, TaskRef
 
 from mlopt.caching import Keeper, Statistics
 from mlopt.cluster import Executor, Threads
-from mlopt.cluster.threads import settled
+from mlopt.cluster.graphs import settled
 from mlopt.pipeline.blocks import tables
 
 
