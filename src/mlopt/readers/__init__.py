@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mlopt.errors import InputError, did_you_mean
 from mlopt.readers.documents import read_jsonl
-from mlopt.readers.files import ZIP, File
+from mlopt.readers.files import File
 from mlopt.readers.idx import read_idx, read_idx_pair
 from mlopt.readers.pictures import read_images
 from mlopt.readers.sounds import read_sounds, read_wav
@@ -70,11 +70,11 @@ def read_table(
     if name.startswith(BUNDLED):
         return _read_bundled(name.removeprefix(BUNDLED), target)
     file = File.at(name)
-    if _is_parquet(file):
+    if file.is_parquet:
         from mlopt.readers.binary import read_parquet
 
         return read_parquet(file, target)
-    if _is_numpy(file):
+    if file.is_numpy:
         from mlopt.readers.binary import read_npz
 
         return read_npz(file, target)
@@ -106,7 +106,7 @@ def check_table(path: str, target: str | None = None) -> list[str] | None:
     if path.startswith(BUNDLED):
         return None
     file = File.at(path)
-    if _is_parquet(file) or _is_numpy(file):
+    if file.is_parquet or file.is_numpy:
         return None
     from mlopt.readers import libsvm
     from mlopt.readers.layout import layout_of
@@ -130,11 +130,3 @@ def _read_bundled(name: str, target: str | int | None) -> Table:
 
     frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
     return table_of(frame, "target" if target is None else target, f"sklearn:{name}")
-
-
-def _is_parquet(file: File) -> bool:
-    return file.magic.startswith(b"PAR1")
-
-
-def _is_numpy(file: File) -> bool:
-    return file.magic.startswith((*ZIP, b"\x93NUMPY"))

@@ -18,7 +18,7 @@ from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm, members
 from mlopt.readers.binary import as_of_text, unreadable, value_bytes
 from mlopt.readers.documents import records, texts_of
-from mlopt.readers.files import ZIP, File, NotAlikeError
+from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
 from mlopt.readers.table import UNKNOWN, WHOLE, Known
@@ -114,7 +114,7 @@ def read_matrices(
         As of `read_table`.
     """
     file = File.at(str(path))
-    if file.magic.startswith((*ZIP, b"\x93NUMPY")):
+    if file.is_numpy:
         return members.blocks(file, block_bytes)
     if not libsvm.looks_like(file):
         return None
@@ -164,7 +164,7 @@ def read_records(path: str | Path) -> Any:
 
 
 def _frames(file: File, block_bytes: int, known: Known) -> Iterator[Any]:
-    if file.magic.startswith(b"PAR1"):
+    if file.is_parquet:
         yield from _of_parquet(file, block_bytes)
     elif is_json_lines(file):
         rows = _rows_of(file, block_bytes)
@@ -172,7 +172,7 @@ def _frames(file: File, block_bytes: int, known: Known) -> Iterator[Any]:
             found = records(file.path, stream)
             while block := [record for _, record in islice(found, rows)]:
                 yield _frame_of(block)
-    elif file.magic.startswith((*ZIP, b"\x93NUMPY")) or libsvm.looks_like(file):
+    elif file.is_numpy or libsvm.looks_like(file):
         raise NotAlikeError(f"`{file.path}` holds a matrix, not a table with names.")
     else:
         yield from _of_text(file, block_bytes, known)

@@ -27,6 +27,8 @@ _COLUMN_BYTES = 256
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """What archives begin with; the second, those without a member."""
+PARQUET = b"PAR1"
+"""What Parquet files begin with."""
 STREAMS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 """What gzip, bz2 and xz begin with."""
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
@@ -76,6 +78,16 @@ class File:
     def magic(self) -> bytes:
         """The first bytes, which tell binary formats."""
         return self.head[:8]
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether it is a table of Parquet."""
+        return self.magic.startswith(PARQUET)
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether it holds arrays: a ``.npy``, or an archive, as ``.npz`` is."""
+        return self.magic.startswith((*ZIP, b"\x93NUMPY"))
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mlopt.errors import InputError
 from mlopt.readers.binary import value_bytes
-from mlopt.readers.files import STREAMS, ZIP, File
+from mlopt.readers.files import PARQUET, STREAMS, ZIP, File
 
 _AT_ONCE = 1 << 16
 """Bytes that are unpacked at once to be counted."""
@@ -33,7 +33,7 @@ def _unpacked(path: Path, most: int) -> int:
         raw.seek(0)
         if magic.startswith(ZIP):  # which gives no more than it promises
             return sum(one.file_size for one in zipfile.ZipFile(raw).infolist())
-        if magic.startswith(b"PAR1"):
+        if magic.startswith(PARQUET):
             return _of_parquet(path)
     if not magic.startswith(STREAMS):
         return 0
