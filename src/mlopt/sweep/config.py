@@ -33,7 +33,7 @@ from mlopt.query.durations import parse_duration
 from mlopt.sweep.strict import Strict, convert
 
 Task = Literal["auto", "classification", "regression"]
-Sampler = Literal["random", "grid", "tpe"]
+Sampler = Literal["random", "grid", "tpe", "gp", "smac", "cmaes", "nelder-mead", "powell"]
 RareClasses = Literal["keep", "drop", "merge"]
 Bandit = Literal["action-elimination", "successive-halving", "hyperband", "none"]
 Positive = Annotated[float, Meta(gt=0)]

@@ -99,7 +99,7 @@ class Proposer:
         self.space, self.parts = space, parts
         self.exhausted: str | None = None
         self._plan = method.plan(space, seed, n_trials)
-        self._guide = method.guide and method.guide(seed)
+        self._guide = method.guide and method.guide(space, seed)
         self._first = list(first)
         self._recorded = {r.number: r for r in recorded if self._check(r)}
         self._storage = Memory()

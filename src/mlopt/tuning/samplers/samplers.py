@@ -25,6 +25,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, GridSampler
 
 from mlopt.errors import InputError, did_you_mean
+from mlopt.tuning.samplers.descents import Descents
+from mlopt.tuning.samplers.surrogates import Surrogate, forest, process
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.space import Space
 
@@ -154,12 +156,12 @@ class Sampler:
     plan : callable
         ``plan(space, seed, n_trials)`` gives a `Plan`.
     guide : callable, optional
-        ``guide(seed)`` gives the Optuna sampler that learns from scores.
+        ``guide(space, seed)`` gives the Optuna sampler that learns from scores.
     """
 
     name: str
     plan: Callable[[Space, int, int | None], Plan]
-    guide: Callable[[int], BaseSampler] | None = None
+    guide: Callable[[Space, int], BaseSampler] | None = None
 
 
 def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
@@ -174,16 +176,23 @@ def _draws(space: Space, seed: int, n_trials: int | None) -> Plan:
     return RandomPlan(space, seed)
 
 
-def _tpe(seed: int) -> BaseSampler:
+def _tpe(space: Space, seed: int) -> BaseSampler:
     """Tree-structured Parzen estimators, aware of what is being trained right now.
 
     In groups: the parameters of a family are learnt together, from the family's trials.
     """
+    del space
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return optuna.samplers.TPESampler(
             seed=seed, multivariate=True, group=True, constant_liar=True
         )
+
+
+def _cmaes(space: Space, seed: int) -> BaseSampler:
+    """Covariances of the best ranges; choices, and families, are drawn."""
+    del space
+    return optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
 
 
 SAMPLERS: dict[str, Sampler] = {
@@ -192,11 +201,14 @@ SAMPLERS: dict[str, Sampler] = {
         Sampler("random", _draws),
         Sampler("grid", GridPlan.of),
         Sampler("tpe", _random_plan, _tpe),
+        Sampler("gp", _random_plan, partial(Surrogate, model=process)),
+        Sampler("smac", _random_plan, partial(Surrogate, model=forest)),
+        Sampler("cmaes", _random_plan, _cmaes),
+        Sampler("nelder-mead", _random_plan, partial(Descents, method="Nelder-Mead")),
+        Sampler("powell", _random_plan, partial(Descents, method="Powell")),
     )
 }
 """The family's table: a new sampler is added here and nowhere else."""
-
-TO_COME = ("gp", "cmaes", "nelder-mead", "powell", "smac")
 
 
 def sampler_of(sampler: str | BaseSampler) -> Sampler:
@@ -212,15 +224,10 @@ def sampler_of(sampler: str | BaseSampler) -> Sampler:
     if isinstance(sampler, BaseSampler):
         # A copy, since it learns and draws: the same search again must begin as this one.
         return Sampler(
-            type(sampler).__name__, _random_plan, lambda seed: copy.deepcopy(sampler)
+            type(sampler).__name__, _random_plan, lambda space, seed: copy.deepcopy(sampler)
         )
     if sampler in SAMPLERS:
         return SAMPLERS[sampler]
-    if sampler in TO_COME:
-        raise InputError(
-            f"`sampler` {sampler!r} is not built in yet. Use one of {sorted(SAMPLERS)}, or "
-            "pass an optuna sampler, e.g. optuna.samplers.GPSampler(seed=0)."
-        )
     raise InputError(
         f"`sampler` must be one of {sorted(SAMPLERS)} or an optuna sampler, "
         f"got {sampler!r}.{did_you_mean(str(sampler), SAMPLERS)}"

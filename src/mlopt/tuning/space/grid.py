@@ -106,6 +106,20 @@ def at(distribution: BaseDistribution, level: float) -> Any:
     return int(value) if isinstance(distribution, IntDistribution) else float(value)
 
 
+def level(distribution: BaseDistribution, value: Any) -> float:
+    """A level at which `at` gives a value, up to the rounding of logarithms."""
+    if isinstance(distribution, CategoricalDistribution):
+        place = distribution.to_internal_repr(value)
+        return (float(place) + 0.5) / len(distribution.choices)
+    if distribution.single():
+        return 0.5
+    half = (distribution.step or 0) / 2
+    low, high = distribution.low - half, distribution.high + half
+    if distribution.log:
+        return math.log(value / low) / math.log(high / low)
+    return float((value - low) / (high - low))
+
+
 def _fewest(distribution: BaseDistribution) -> int:
     categorical = isinstance(distribution, CategoricalDistribution)
     return len(distribution.choices) if categorical else 1
