@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
@@ -34,6 +36,10 @@ def test_documents_become_words_without_punctuation() -> None:
 
 def test_separators_may_be_others() -> None:
     assert Tokenizer(",").transform(["a b,c,,d"]) == [["a b", "c", "d"]]
+
+
+def test_groups_of_an_expression_are_no_words() -> None:
+    assert Tokenizer(r"(\s|(,))+").transform(["a, b c"]) == [["a", "b", "c"]]
 
 
 def test_ngrams_start_at_each_word_the_short_ones_first() -> None:
@@ -74,6 +80,19 @@ def test_common_features_keep_terms_of_most_documents() -> None:
 
     assert list(kept.vocabulary_) == ["b", "a"]
     assert kept.transform(frequencies).toarray().tolist() == [[1, 2], [1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("features", [CommonSparseFeatures(2), AllSparseFeatures()])
+def test_words_count_as_their_frequencies(features: Any) -> None:
+    found = features.fit(WORDS).transform(WORDS)
+
+    assert (found != features.transform(TermFrequency().transform(WORDS))).nnz == 0
+
+
+@pytest.mark.parametrize("features", [CommonSparseFeatures(2.5), HashingTF(7.5)])  # type: ignore[arg-type]
+def test_a_number_of_features_is_whole(features: Any) -> None:
+    with pytest.raises(InputError, match="`n_features` must be an integer"):
+        features.fit_transform(WORDS)
 
 
 def test_no_term_at_all_is_refused() -> None:

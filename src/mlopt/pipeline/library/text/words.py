@@ -68,7 +68,10 @@ class Tokenizer(_EachDocument):
         self.separators = separators
 
     def _one(self, document: str) -> list[str]:
-        return [word for word in re.split(self.separators, document) if word]
+        separators = re.compile(self.separators)
+        # Between two pieces stands what each group has matched.
+        pieces = separators.split(document)[:: separators.groups + 1]
+        return [piece for piece in pieces if piece]
 
 
 class NGrams(_EachDocument):
