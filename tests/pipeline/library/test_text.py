@@ -48,8 +48,8 @@ def test_ngrams_start_at_each_word_the_short_ones_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("orders", [(), (0, 1), (1, 3), (2, 2)])
-def test_orders_must_be_neighbours(orders: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("orders", [(), (0, 1), (1, 3), (2, 2), 2, "12", (1.0, 2.0)])
+def test_orders_must_be_neighbours(orders: Any) -> None:
     with pytest.raises(InputError, match="`orders` must be neighbouring"):
         NGrams(orders).transform([["x"]])
 
@@ -132,6 +132,12 @@ def test_stupid_backoff_by_hand() -> None:
     assert model.score_ngram(("x", "i", "am")) == pytest.approx(0.4)
     assert model.score_ngram(("never",)) == 0.0
     assert np.array_equal(model.predict([("i", "am")]), [1.0])
+
+
+@pytest.mark.parametrize("wrong", [{"order": "3"}, {"order": 1.5}, {"alpha": 0.0}])
+def test_a_backoff_of_no_words_or_no_weight_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be"):
+        StupidBackoff(**wrong).fit(WORDS)
 
 
 def test_one_string_is_not_a_list_of_documents() -> None:
