@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -212,6 +213,29 @@ def test_looks_are_told_apart_whatever_parts_they_are() -> None:
 def test_a_first_look_must_be_after_something(passes: float) -> None:
     with pytest.raises(InputError, match="`min_passes` must be at least 1/1000"):
         SuccessiveHalving(min_passes=passes)
+
+
+@pytest.mark.parametrize(
+    ("bandit", "wrong"),
+    [
+        (ActionElimination, {"eps": "half"}),
+        (ActionElimination, {"floor": math.inf}),
+        (ActionElimination, {"form": "errors"}),
+        (ActionElimination, {"against": None}),
+        (ActionElimination, {"first": 2.5}),
+        (ActionElimination, {"every": 0}),
+        (ActionElimination, {"max_passes": 9.5}),
+        (NoPruning, {"every": "3"}),
+        (NoPruning, {"n_trials": 0.5}),
+        (SuccessiveHalving, {"factor": 2.5}),
+        (SuccessiveHalving, {"size": "all"}),
+    ],
+)
+def test_what_a_parameter_cannot_be_is_refused_by_name(
+    bandit: Any, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be"):
+        bandit(**wrong)
 
 
 def test_hyperband_has_the_brackets_of_its_paper() -> None:

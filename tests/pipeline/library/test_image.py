@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +15,13 @@ from scipy.signal import correlate
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.library.image import (
+    HOG,
+    LCS,
+    SIFT,
     CenterCornerPatcher,
     Convolver,
     Cropper,
+    Daisy,
     Flipper,
     GrayScaler,
     ImageVectorizer,
@@ -94,6 +99,63 @@ def test_random_patches_are_of_the_images_and_the_same_for_a_seed() -> None:
     assert np.array_equal(first, again)
     known = {patch.tobytes() for image in Windower(3).transform(IMAGES) for patch in image}
     assert all(row.reshape(3, 3, 2).tobytes() in known for row in first)
+
+
+def test_patches_of_no_images_are_refused() -> None:
+    with pytest.raises(InputError, match="an image at least"):
+        PatchExtractor(3, 20).sample(IMAGES[:0])
+    with pytest.raises(InputError, match="`n_patches` must be an integer"):
+        PatchExtractor(3, 0).sample(IMAGES)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        CenterCornerPatcher(3),
+        Convolver(IMAGES[:2, :3, :3]),
+        Daisy(radius=3),
+        HOG(cell=4, block=2),
+        ImageVectorizer(),
+        LCS(size=2),
+        Pooler(3, 2),
+        SIFT(bin_size=2),
+        Windower(3),
+    ],
+)
+def test_no_images_give_no_rows_of_the_same_shape(step: Any) -> None:
+    images = IMAGES if isinstance(step, Convolver) else IMAGES[..., :1]
+
+    assert step.transform(images[:0]).shape == (0, *step.transform(images).shape[1:])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ">f4", ">f8", np.longdouble])
+def test_images_are_of_any_type_of_floats(dtype: Any) -> None:
+    images = IMAGES.astype(dtype)
+    single = images.astype(np.float64 if images.itemsize > 4 else np.float32)
+
+    for step in (Pooler(3, 2, "max"), SymmetricRectifier(0.1), PixelScaler(), LCS(size=2)):
+        found, expected = step.transform(images), step.transform(single)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+
+
+def test_complex_images_and_filters_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="must hold real numbers"):
+        PixelScaler().transform(IMAGES * 1j)
+    with pytest.raises(InputError, match="`filters` must be finite"):
+        Convolver(np.full((2, 3, 3, 2), np.nan)).transform(IMAGES)
+
+
+def test_whitening_takes_the_columns_that_it_has_learnt() -> None:
+    X = pd.DataFrame(RNG.normal(size=(9, 3)), columns=["a", "b", "c"])
+    white = ZCAWhitener().fit(X)
+
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        ZCAWhitener().fit(X.to_numpy()).transform(X.to_numpy()[:, :2])
+    with pytest.raises(ValueError, match="feature names"):
+        white.transform(X[["b", "a", "c"]])
+    with pytest.raises(InputError, match="`eps` must be"):
+        ZCAWhitener(-1.0).fit(X)
 
 
 def test_whitened_rows_are_not_correlated() -> None:

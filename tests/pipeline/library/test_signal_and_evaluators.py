@@ -9,6 +9,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,32 @@ def test_classes_that_differ_between_blocks_are_united() -> None:
 def test_a_label_that_is_no_class_is_refused() -> None:
     with pytest.raises(InputError, match="among `classes`"):
         MulticlassMetrics.of([5], [1], classes=[0, 1])
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], ["no", "yes"], [np.nan, 1.0], [0.2, 0.9]])
+def test_what_is_no_truth_value_is_refused(labels: list[Any]) -> None:
+    for one, other in ((labels, [0, 1]), ([0, 1], labels)):
+        with pytest.raises(InputError, match="Truth values must be"):
+            BinaryMetrics.of(one, other)
+    with pytest.raises(InputError, match="Truth values must be"):
+        mean_average_precision([[0.1], [0.2]], np.transpose([labels]))
+
+
+def test_truth_values_are_of_any_type() -> None:
+    found = BinaryMetrics.of(np.array([1, 0, True], object), pd.Series([1.0, 1.0, 0.0]))
+
+    assert found == BinaryMetrics(tp=1.0, fp=1.0, tn=0.0, fn=1.0)
+
+
+def test_other_shapes_are_refused() -> None:
+    column, row = np.ones((3, 1)), np.ones(3)
+
+    for of in (BinaryMetrics.of, MulticlassMetrics.of, vote, mean_average_precision):
+        for left, right in ((column, np.ones((3, 2))), (np.ones((3, 1, 1)), row)):
+            with pytest.raises(InputError, match=r"must have shape"):
+                of(left, right)
+    with pytest.raises(InputError, match=r"must have shape"):
+        BinaryMetrics.of(column, row)
 
 
 def test_average_precision_of_a_perfect_and_a_reversed_ranking() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
@@ -36,14 +38,18 @@ def test_separators_may_be_others() -> None:
     assert Tokenizer(",").transform(["a b,c,,d"]) == [["a b", "c", "d"]]
 
 
+def test_groups_of_an_expression_are_no_words() -> None:
+    assert Tokenizer(r"(\s|(,))+").transform(["a, b c"]) == [["a", "b", "c"]]
+
+
 def test_ngrams_start_at_each_word_the_short_ones_first() -> None:
     assert NGrams((1, 2)).transform([["x", "y", "z"]]) == [
         [("x",), ("x", "y"), ("y",), ("y", "z"), ("z",)]
     ]
 
 
-@pytest.mark.parametrize("orders", [(), (0, 1), (1, 3), (2, 2)])
-def test_orders_must_be_neighbours(orders: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("orders", [(), (0, 1), (1, 3), (2, 2), 2, "12", (1.0, 2.0)])
+def test_orders_must_be_neighbours(orders: Any) -> None:
     with pytest.raises(InputError, match="`orders` must be neighbouring"):
         NGrams(orders).transform([["x"]])
 
@@ -74,6 +80,19 @@ def test_common_features_keep_terms_of_most_documents() -> None:
 
     assert list(kept.vocabulary_) == ["b", "a"]
     assert kept.transform(frequencies).toarray().tolist() == [[1, 2], [1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("features", [CommonSparseFeatures(2), AllSparseFeatures()])
+def test_words_count_as_their_frequencies(features: Any) -> None:
+    found = features.fit(WORDS).transform(WORDS)
+
+    assert (found != features.transform(TermFrequency().transform(WORDS))).nnz == 0
+
+
+@pytest.mark.parametrize("features", [CommonSparseFeatures(2.5), HashingTF(7.5)])  # type: ignore[arg-type]
+def test_a_number_of_features_is_whole(features: Any) -> None:
+    with pytest.raises(InputError, match="`n_features` must be an integer"):
+        features.fit_transform(WORDS)
 
 
 def test_no_term_at_all_is_refused() -> None:
@@ -113,6 +132,12 @@ def test_stupid_backoff_by_hand() -> None:
     assert model.score_ngram(("x", "i", "am")) == pytest.approx(0.4)
     assert model.score_ngram(("never",)) == 0.0
     assert np.array_equal(model.predict([("i", "am")]), [1.0])
+
+
+@pytest.mark.parametrize("wrong", [{"order": "3"}, {"order": 1.5}, {"alpha": 0.0}])
+def test_a_backoff_of_no_words_or_no_weight_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be"):
+        StupidBackoff(**wrong).fit(WORDS)
 
 
 def test_one_string_is_not_a_list_of_documents() -> None:

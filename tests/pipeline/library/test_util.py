@@ -78,6 +78,14 @@ def test_blocks_of_columns_combine_to_what_was_split(table: Any, size: int) -> N
     assert [block.shape[1] for block in blocks[:-1]] == [size] * (len(blocks) - 1)
 
 
+def test_frames_are_combined_row_by_row_whatever_their_index() -> None:
+    left = pd.DataFrame({"a": [1, 2]}, index=[7, 7])
+    found = VectorCombiner().combine([left, pd.DataFrame({"b": [3, 4]}, index=[1, 0])])
+
+    assert found.to_numpy().tolist() == [[1, 3], [2, 4]]
+    assert found.index.tolist() == [7, 7]
+
+
 def test_what_cannot_be_split_or_combined_is_refused() -> None:
     with pytest.raises(InputError, match="`block_size` must be at least 1"):
         VectorSplitter(0)
@@ -150,6 +158,15 @@ def test_the_best_k_hold_the_truth_as_often_as_scikit_learn_says(k: int) -> None
 def test_of_equal_scores_the_first_wins() -> None:
     assert MaxClassifier().transform([[1.0, 1.0]]).tolist() == [0]
     assert TopK(2).transform([[0.0, 1.0, 1.0]]).tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, bool, np.int64])
+def test_the_best_k_of_scores_of_any_type(dtype: Any) -> None:
+    scores = np.array([[0, 1, 0], [1, 1, 0]], dtype)
+
+    assert TopK(3).transform(scores).tolist() == [[1, 0, 2], [0, 1, 2]]
+    with pytest.raises(InputError, match="`k` must be an integer"):
+        TopK(2.0).transform(scores)  # type: ignore[arg-type]
 
 
 def test_scores_of_other_classes_are_refused() -> None:

@@ -35,8 +35,8 @@ class BinaryMetrics(Summed):
     @classmethod
     def of(cls, predicted: Any, actual: Any) -> BinaryMetrics:
         """From truth values of shape (n,)."""
-        p, a = np.asarray(predicted, bool), np.asarray(actual, bool)
-        _check_lengths(p, a)
+        p, a = _truths(predicted), _truths(actual)
+        _check_shapes(p, a, (1, 1))
         both = [(p & a).sum(), (p & ~a).sum(), (~p & ~a).sum(), (~p & a).sum()]
         return cls(*map(float, both))
 
@@ -86,7 +86,7 @@ class MulticlassMetrics:
     def of(cls, predicted: Any, actual: Any, classes: Any = None) -> MulticlassMetrics:
         """From labels of shape (n,); ``classes`` are those that occur by default."""
         p, a = np.asarray(predicted), np.asarray(actual)
-        _check_lengths(p, a)
+        _check_shapes(p, a, (1, 1))
         known = (
             np.unique(np.concatenate([p, a])) if classes is None else np.asarray(classes)
         )
@@ -161,8 +161,8 @@ class RankingMetrics:
     @classmethod
     def of(cls, scores: Any, actual: Any) -> RankingMetrics:
         """From the arguments of `mean_average_precision`."""
-        found = cls(np.asarray(scores, float), np.asarray(actual, bool))
-        _check_lengths(found.scores, found.actual)
+        found = cls(np.asarray(scores, float), _truths(actual))
+        _check_shapes(found.scores, found.actual, (2, 2))
         return found
 
     def __add__(self, other: RankingMetrics) -> RankingMetrics:
@@ -219,7 +219,7 @@ def vote(scores: Any, groups: Any, how: str = "average") -> tuple[Array, Array]:
     scores : ndarray of shape (g, K)
     """
     scores, groups = np.asarray(scores, float), np.asarray(groups)
-    _check_lengths(scores, groups)
+    _check_shapes(scores, groups, (2, 1))
     if how not in ("average", "borda"):
         raise InputError(f"`how` must be 'average' or 'borda', got {how!r}.")
     values = (
@@ -235,8 +235,20 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below else 0.0
 
 
-def _check_lengths(left: Array, right: Array) -> None:
-    if len(left) != len(right):
+def _truths(values: Any) -> Array:
+    """As booleans; -1, "no" and nan would all count as true."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biufO" or not np.all((found == 0) | (found == 1)):
+        raise InputError("Truth values must be booleans, or numbers 0 and 1.")
+    return found.astype(bool)
+
+
+def _check_shapes(left: Array, right: Array, axes: tuple[int, int]) -> None:
+    """Refuse other numbers of axes, and lengths that differ."""
+    both = min(axes)
+    if (left.ndim, right.ndim) != axes or left.shape[:both] != right.shape[:both]:
+        first, second = ("(n, K)" if number == 2 else "(n,)" for number in axes)
         raise InputError(
-            f"Both must have the same length, got {len(left)} and {len(right)}."
+            f"They must have shape {first} and {second}, got {left.shape} and "
+            f"{right.shape}."
         )

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import ClassVar, Literal
 
+from mlopt.parameters import check_choice, check_positive
 from mlopt.passes import Passes
 from mlopt.tuning.bandits.base import (
     Bandit,
     Progress,
     Verdicts,
+    check_counts,
     latest,
     next_multiple,
     over,
-    require,
     verdicts,
 )
 
@@ -68,15 +69,11 @@ class ActionElimination(Bandit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require("eps", self.eps, self.eps >= 0, "0 or more")
-        require("floor", self.floor, self.floor >= 0, "0 or more")
-        require(
-            "form", self.form, self.form in ("error", "quality"), "'error' or 'quality'"
-        )
-        known = self.against in ("peers", "best")
-        require("against", self.against, known, "'peers' or 'best'")
-        for name, value in (("first", self.first), ("every", self.every)):
-            require(name, value, value is None or value >= 1, "at least 1")
+        check_positive("eps", self.eps, zero=True, infinite=True)
+        check_positive("floor", self.floor, zero=True)
+        check_choice("form", self.form, ("error", "quality"))
+        check_choice("against", self.against, ("peers", "best"))
+        check_counts(first=self.first, every=self.every)
 
     @property
     def optional(self) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from mlopt.errors import InputError
+from mlopt.parameters import check_count
 from mlopt.passes import Passes
 
 
@@ -66,9 +66,8 @@ class Bandit(ABC):
     perfect: float = 1.0
 
     def __post_init__(self) -> None:
-        require("max_passes", self.max_passes, self.max_passes >= 1, "at least 1")
-        if self.n_trials is not None:
-            require("n_trials", self.n_trials, self.n_trials >= 1, "at least 1")
+        check_count("max_passes", self.max_passes)
+        check_counts(n_trials=self.n_trials)
 
     def bind(self, max_passes: int, n_trials: int | None, perfect: float) -> Self:
         """The same rule for a search of this size and this score."""
@@ -179,10 +178,11 @@ def next_multiple(passes: int, first: int, every: int, end: int) -> int:
     return min(first + steps * every, end)
 
 
-def require(name: str, value: object, holds: bool, what: str) -> None:
-    """Refuse a parameter that is not ``what`` it must be."""
-    if not holds:
-        raise InputError(f"`{name}` must be {what}, got {value!r}.")
+def check_counts(**given: int | None) -> None:
+    """Refuse what is neither None nor a whole number of at least 1."""
+    for name, value in given.items():
+        if value is not None:
+            check_count(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +201,7 @@ class NoPruning(Bandit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require("every", self.every, self.every is None or self.every >= 1, "at least 1")
+        check_counts(every=self.every)
 
     def survival(self, looks: int) -> float:
         del looks

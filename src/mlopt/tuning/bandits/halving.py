@@ -17,11 +17,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, count, takewhile
+from numbers import Real
 from typing import ClassVar
 
+from mlopt.errors import InputError
 from mlopt.locking import cached_property
+from mlopt.parameters import check_count
 from mlopt.passes import FINEST, Passes, exact, passes_text
-from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts, latest, require, verdicts
+from mlopt.tuning.bandits.base import (
+    Bandit,
+    Progress,
+    Verdicts,
+    check_counts,
+    latest,
+    verdicts,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +54,10 @@ class Brackets(Bandit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require("factor", self.factor, self.factor >= 2, "at least 2")
-        least = Fraction(1, FINEST)
-        enough = math.isfinite(self.min_passes) and self.min_passes >= least
-        require("min_passes", self.min_passes, enough, f"at least {least}")
+        check_count("factor", self.factor, least=2)
+        least, given = Fraction(1, FINEST), self.min_passes
+        if not (isinstance(given, Real) and math.isfinite(given) and given >= least):
+            raise InputError(f"`min_passes` must be at least {least}, got {given!r}.")
 
     @property
     @abstractmethod
@@ -134,7 +144,7 @@ class SuccessiveHalving(Brackets):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require("size", self.size, self.size is None or self.size >= 1, "at least 1")
+        check_counts(size=self.size)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +21,14 @@ def as_images(X: Any, channels: int | None = None) -> Images:
     Parameters
     ----------
     X : array-like of shape (n, height, width) or (n, height, width, channels)
-        Integers become float32; floats stay as they are.
+        Integers and half precision become float32, floats that only NumPy has float64.
     channels : int, optional
         How many there must be.
 
     Raises
     ------
     InputError
-        For another number of axes or channels.
+        For another number of axes or channels, and for complex numbers.
     """
     images = np.asarray(X)
     if images.ndim == 3:
@@ -39,7 +40,12 @@ def as_images(X: Any, channels: int | None = None) -> Images:
         )
     if channels is not None and images.shape[3] != channels:
         raise InputError(f"X must have {channels} channels, got {images.shape[3]}.")
-    return images if images.dtype.kind == "f" else images.astype(np.float32)
+    if images.dtype.kind == "c":
+        raise InputError(f"X must hold real numbers, got {images.dtype}.")
+    if images.dtype in (np.float32, np.float64):
+        return images
+    wide = images.dtype.kind == "f" and images.itemsize > 4
+    return images.astype(np.float64 if wide else np.float32)
 
 
 class Stateless(TransformerMixin, BaseEstimator):
@@ -56,6 +62,12 @@ class Stateless(TransformerMixin, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.three_d_array = True
         return tags
+
+
+def joined(found: Images, start: int, end: int) -> Images:
+    """Axes ``start ... end - 1`` as one, also where there are no images."""
+    shape = found.shape
+    return found.reshape(*shape[:start], math.prod(shape[start:end]), *shape[end:])
 
 
 def windows(images: Images, size: int, stride: int) -> Images:

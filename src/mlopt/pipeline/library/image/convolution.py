@@ -55,12 +55,9 @@ class Convolver(Stateless):
         self.variance = variance
 
     def transform(self, X: Any) -> Images:
-        """Images of b channels, (n, height - k + 1, width - k + 1, b).
-
-        In float32 or float64: half precision is computed in single.
-        """
+        """Images of b channels, (n, height - k + 1, width - k + 1, b)."""
         bank = self._bank()
-        images = _computable(as_images(X, bank.shape[3]))
+        images = as_images(X, bank.shape[3])
         way = self.choose(_sizes(images, bank, self.solver), Resources.remembered())
         if self.normalize:
             found = normalized_products(images, bank, self.variance)
@@ -73,7 +70,7 @@ class Convolver(Stateless):
     def sizes(self, X: Any) -> Sizes:
         """What the costs need to know of these images and filters."""
         bank = self._bank()
-        return _sizes(_computable(as_images(X, bank.shape[3])), bank, "auto")
+        return _sizes(as_images(X, bank.shape[3]), bank, "auto")
 
     def choose(self, sizes: Sizes, resources: Resources | None = None) -> str:
         """The way that is taken for these sizes; a pure function of its arguments."""
@@ -101,14 +98,9 @@ class Convolver(Stateless):
             raise InputError(
                 f"`filters` must have shape (b, k, k, channels), got {bank.shape}."
             )
+        if not np.isfinite(bank).all():
+            raise InputError("`filters` must be finite numbers.")
         return bank
-
-
-def _computable(images: Images) -> Images:
-    """In a type that BLAS has."""
-    if images.dtype in (np.float32, np.float64):
-        return images
-    return images.astype(np.float32 if images.itemsize < 4 else np.float64)
 
 
 def _sizes(images: Images, bank: Array, solver: str) -> Sizes:

@@ -23,6 +23,7 @@ from mlopt.pipeline.library.image.arrays import (
     Stateless,
     as_images,
     by_panel,
+    joined,
     one_channel,
 )
 
@@ -79,14 +80,14 @@ class Daisy(Stateless):
                 f"Images must have more than {2 * self.radius} pixels on each side for "
                 f"`radius`={self.radius}, got {height} x {width}: take a smaller radius."
             )
-        each = self.orientations * (self.rings + 2) * images[0].size
+        each = self.orientations * (self.rings + 2) * images[:1].size
         return by_panel(self._descriptors, images, each)
 
     def _descriptors(self, images: Images) -> Array:
         maps = _orientations(images[..., 0], self.orientations)
         found = np.stack(list(self._places(maps)), axis=3)
-        found = found.reshape(len(found), -1, found.shape[3], self.orientations)
-        return np.asarray(_NORMS[self.norm](found), images.dtype)
+        found = _NORMS[self.norm](joined(found, 1, 3))
+        return np.asarray(joined(found, 2, 4), images.dtype)
 
     def _places(self, maps: Array) -> Iterator[Array]:
         """For the centre, and each petal of each ring: (n, rows, columns, orientations)."""
@@ -122,7 +123,7 @@ def _scaled(power: int, axes: tuple[int, ...]) -> Callable[[Array], Array]:
         found = found + found.dtype.type(1e-10)
         sums = (found**power).sum(axis=axes, keepdims=True)
         divided: Array = found / sums ** (1.0 / power)
-        return divided.reshape(*found.shape[:2], -1)
+        return divided
 
     return scaled
 
@@ -131,5 +132,5 @@ _NORMS: dict[str, Callable[[Array], Array]] = {
     "l1": _scaled(1, (2, 3)),
     "l2": _scaled(2, (2, 3)),
     "daisy": _scaled(2, (3,)),
-    "off": lambda found: found.reshape(*found.shape[:2], -1),
+    "off": lambda found: found,
 }

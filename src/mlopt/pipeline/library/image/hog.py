@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.parameters import check_choice, check_count
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, by_panel
+from mlopt.pipeline.library.image.arrays import (
+    Images,
+    Stateless,
+    as_images,
+    by_panel,
+    joined,
+)
 
 Array = NDArray[Any]
 _EPS = 1e-5
@@ -81,8 +87,8 @@ def _descriptors(
     blocks = np.lib.stride_tricks.sliding_window_view(cells, (block, block), axis=(1, 2))
     # from (..., orientations, block, block): bins last, as cells have them
     flat = np.moveaxis(blocks, 3, -1).reshape(-1, block * block * orientations)
-    rows = norm(flat).reshape(len(images), -1)
-    return np.asarray(rows, images.dtype)
+    rows = norm(flat).reshape(*blocks.shape[:3], flat.shape[1])
+    return np.asarray(joined(rows, 1, 4), images.dtype)
 
 
 def _gradients(images: Images) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from mlopt.pipeline.library.image.arrays import (
     Stateless,
     as_images,
     by_panel,
+    joined,
 )
 
 Array = NDArray[Any]
@@ -67,7 +68,7 @@ class LCS(Stateless):
                 "smaller ones."
             )
         function = partial(_descriptors, step=step, size=size, margin=margin)
-        return by_panel(function, images, 8 * images[0].size)
+        return by_panel(function, images, 8 * images[:1].size)
 
 
 def _descriptors(images: Images, step: int, size: int, margin: int) -> Array:
@@ -82,8 +83,7 @@ def _descriptors(images: Images, step: int, size: int, margin: int) -> Array:
     across = (columns[:, None] + patches)[None, :, None, :]
     # (n, rows, columns, patch rows, patch columns, channels, 2)
     found = both[:, down, across].transpose(0, 1, 2, 5, 3, 4, 6)
-    flat = found.reshape(len(images), len(rows) * len(columns), -1)
-    return np.asarray(flat, images.dtype)
+    return np.asarray(joined(joined(found, 3, 7), 1, 3), images.dtype)
 
 
 def _statistics(images: Images, size: int) -> tuple[Array, Array]:

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlopt.errors import InputError
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, windows
+from mlopt.parameters import check_count, check_positive
+from mlopt.pipeline.library.image.arrays import (
+    Images,
+    Stateless,
+    as_images,
+    joined,
+    windows,
+)
 
 
 class Windower(Stateless):
@@ -27,8 +34,7 @@ class Windower(Stateless):
 
     def transform(self, X: Any) -> Images:
         """Windows, shape (n, windows, size, size, channels)."""
-        found = windows(as_images(X), self.size, self.stride)
-        return found.reshape(len(found), -1, *found.shape[3:])
+        return joined(windows(as_images(X), self.size, self.stride), 1, 3)
 
 
 class PatchExtractor:
@@ -48,19 +54,21 @@ class PatchExtractor:
 
     def sample(self, X: Any) -> Images:
         """Patches as rows, shape (n_patches, size * size * channels)."""
-        images = as_images(X)
+        images, count = as_images(X), check_count("n_patches", self.n_patches)
+        if not len(images):
+            raise InputError("X must hold an image at least, got none.")
         height, width = images.shape[1:3]
         if not 1 <= self.size <= min(height, width):
             raise InputError(
                 f"`size` must lie in 1 ... {min(height, width)}, got {self.size}."
             )
         random = check_random_state(self.random_state)
-        which = random.randint(len(images), size=self.n_patches)
-        tops = random.randint(height - self.size + 1, size=self.n_patches)
-        lefts = random.randint(width - self.size + 1, size=self.n_patches)
+        which = random.randint(len(images), size=count)
+        tops = random.randint(height - self.size + 1, size=count)
+        lefts = random.randint(width - self.size + 1, size=count)
         places = zip(which, tops, lefts, strict=True)
         found = [images[i, t : t + self.size, s : s + self.size] for i, t, s in places]
-        return np.stack(found).reshape(self.n_patches, -1)
+        return np.stack(found).reshape(count, -1)
 
 
 class CenterCornerPatcher(Stateless):
@@ -111,17 +119,17 @@ class ZCAWhitener(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> ZCAWhitener:
         """Learn from rows (n, d)."""
         del y
-        X = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        eps = check_positive("eps", self.eps, zero=True)
+        X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
         values, vectors = np.linalg.eigh(centred.T @ centred / (len(X) - 1))
-        scale = 1.0 / np.sqrt(np.maximum(values, 0.0) + self.eps)
+        scale = 1.0 / np.sqrt(np.maximum(values, 0.0) + eps)
         self.whitener_ = (vectors * scale) @ vectors.T
-        self.n_features_in_ = X.shape[1]
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Whitened rows (n, d)."""
         check_is_fitted(self)
-        X = check_array(X, dtype=(np.float64, np.float32))
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         return np.asarray((X - self.mean_) @ self.whitener_)

@@ -13,6 +13,7 @@ from mlopt.pipeline.library.image.arrays import (
     Stateless,
     as_images,
     check_window,
+    joined,
 )
 
 _GREY = np.array([0.299, 0.587, 0.114])
@@ -124,8 +125,7 @@ class ImageVectorizer(Stateless):
 
     def transform(self, X: Any) -> Images:
         """Shape (n, height * width * channels)."""
-        images = as_images(X)
-        return images.reshape(len(images), -1)
+        return joined(as_images(X), 1, 4)
 
 
 class Flipper(Stateless):

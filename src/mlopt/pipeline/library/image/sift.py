@@ -29,6 +29,7 @@ from mlopt.pipeline.library.image.arrays import (
     Stateless,
     as_images,
     by_panel,
+    joined,
     one_channel,
 )
 
@@ -170,7 +171,7 @@ class SIFT(Stateless):
         sums = (down @ maps) @ across.T
         rows, columns = len(down) // BINS, len(across) // BINS
         bins = sums.reshape(n, ORIENTATIONS, rows, BINS, columns, BINS)
-        flat = bins.transpose(0, 2, 4, 3, 5, 1).reshape(n, rows * columns, -1)
+        flat = joined(joined(bins.transpose(0, 2, 4, 3, 5, 1), 3, 6), 1, 3)
         return normalized(np.ascontiguousarray(flat), contrast)
 
 

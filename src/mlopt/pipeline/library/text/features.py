@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
+from mlopt.parameters import check_count
 from mlopt.pipeline.library.text.words import _EachDocument
 
 Terms = Mapping[Hashable, float]
@@ -44,12 +45,12 @@ class TermFrequency(_EachDocument):
 class _Vocabulary(TransformerMixin, BaseEstimator):
     """Columns for terms that stand in some document."""
 
-    def fit(self, X: Iterable[Terms], y: Any = None) -> Any:
+    def fit(self, X: Iterable[Terms | Iterable[Hashable]], y: Any = None) -> Any:
         """Find the terms.
 
         Parameters
         ----------
-        X : list of mappings of term to weight, one a document
+        X : list of mappings of term to weight, or of lists of terms, one a document
         y : ignored
         """
         del y
@@ -67,12 +68,12 @@ class _Vocabulary(TransformerMixin, BaseEstimator):
     def _kept(self, found: Counter[Hashable]) -> list[Hashable]:
         """The terms that get a column, in the order of these."""
 
-    def transform(self, X: Iterable[Terms]) -> sp.csr_array:
+    def transform(self, X: Iterable[Terms | Iterable[Hashable]]) -> sp.csr_array:
         """Weights of the terms that have a column, shape (n, d), float64."""
         check_is_fitted(self)
         number = self.vocabulary_.get
         pairs = [
-            [(c, w) for term, w in document.items() if (c := number(term)) is not None]
+            [(c, w) for term, w in _weighted(document) if (c := number(term)) is not None]
             for document in X
         ]
         return _rows(pairs, len(self.vocabulary_))
@@ -102,10 +103,9 @@ class CommonSparseFeatures(_Vocabulary):
         self.n_features = n_features
 
     def _kept(self, found: Counter[Hashable]) -> list[Hashable]:
-        if self.n_features < 1:
-            raise InputError(f"`n_features` must be at least 1, got {self.n_features}.")
+        most = check_count("n_features", self.n_features)
         ranked = sorted(found.items(), key=lambda item: (-item[1], spelled(item[0])))
-        return [term for term, _ in ranked[: self.n_features]]
+        return [term for term, _ in ranked[:most]]
 
 
 class AllSparseFeatures(_Vocabulary):
@@ -128,15 +128,13 @@ class HashingTF(_EachDocument):
 
     def transform(self, X: Iterable[Iterable[Hashable]]) -> Any:
         """Counts of the terms, csr_array of shape (n, n_features)."""
-        if self.n_features < 1:
-            raise InputError(f"`n_features` must be at least 1, got {self.n_features}.")
-        return _rows([list(self._one(document)) for document in X], self.n_features)
+        columns = check_count("n_features", self.n_features)
+        return _rows([self._one(document) for document in X], columns)
 
     def _one(self, document: Iterable[Hashable]) -> list[tuple[int, float]]:
-        terms = document if isinstance(document, Mapping) else Counter(document)
         return [
             (zlib.crc32(spelled(term).encode()) % self.n_features, float(weight))
-            for term, weight in terms.items()
+            for term, weight in _weighted(document)
         ]
 
 
@@ -167,7 +165,7 @@ class WordFrequencyEncoder(TransformerMixin, BaseEstimator):
         return [np.array([number(word, -1) for word in words], np.int64) for words in X]
 
 
-def count_documents(X: Iterable[Terms]) -> Counter[Hashable]:
+def count_documents(X: Iterable[Terms | Iterable[Hashable]]) -> Counter[Hashable]:
     """In how many documents each term stands."""
     found: Counter[Hashable] = Counter()
     for document in X:
@@ -178,6 +176,12 @@ def count_documents(X: Iterable[Terms]) -> Counter[Hashable]:
 def spelled(term: Hashable) -> str:
     """A term as text."""
     return " ".join(map(str, term)) if isinstance(term, tuple) else str(term)
+
+
+def _weighted(document: Terms | Iterable[Hashable]) -> Iterable[tuple[Hashable, float]]:
+    """The terms of a document with their weights; of a list how often each comes."""
+    weights = document if isinstance(document, Mapping) else Counter(document)
+    return weights.items()
 
 
 def _rows(pairs: Sequence[Sequence[tuple[int, float]]], columns: int) -> sp.csr_array:

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.errors import InputError
+from mlopt.parameters import check_count, check_positive
 from mlopt.pipeline.library.text.words import runs
 
 
@@ -46,15 +46,12 @@ class StupidBackoff(BaseEstimator):
     def fit(self, X: Iterable[Sequence[str]], y: Any = None) -> StupidBackoff:
         """Count the n-grams of X, a list of lists of words."""
         del y
-        if self.order < 1 or not self.alpha > 0:
-            raise InputError(
-                f"`order` must be at least 1 and `alpha` positive, got {self.order} and "
-                f"{self.alpha}."
-            )
+        longest = check_count("order", self.order)
+        check_positive("alpha", self.alpha)
         counts: Counter[tuple[str, ...]] = Counter()
         words = 0
         for document in X:
-            counts.update(runs(document, 1, self.order))
+            counts.update(runs(document, 1, longest))
             words += len(document)
         self.counts_, self.n_words_ = counts, words
         return self

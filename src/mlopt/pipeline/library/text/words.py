@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -68,7 +69,10 @@ class Tokenizer(_EachDocument):
         self.separators = separators
 
     def _one(self, document: str) -> list[str]:
-        return [word for word in re.split(self.separators, document) if word]
+        separators = re.compile(self.separators)
+        # Between two pieces stands what each group has matched.
+        pieces = separators.split(document)[:: separators.groups + 1]
+        return [piece for piece in pieces if piece]
 
 
 class NGrams(_EachDocument):
@@ -98,7 +102,8 @@ def runs(words: Sequence[str], shortest: int, longest: int) -> Iterable[tuple[st
 
 def check_orders(orders: Sequence[int]) -> tuple[int, int]:
     """The least and the greatest of ``orders``, which must be neighbours."""
-    found = sorted(orders)
+    whole = isinstance(orders, Iterable) and all(isinstance(n, Integral) for n in orders)
+    found = sorted(orders) if whole else []
     if not found or found[0] < 1 or found != list(range(found[0], found[-1] + 1)):
         raise InputError(
             "`orders` must be neighbouring numbers of at least 1, as in (1, 2), got "

@@ -70,5 +70,6 @@ class VectorCombiner:
         if all(hasattr(block, "iloc") for block in blocks):
             import pandas as pd
 
-            return pd.concat(list(blocks), axis=1)
+            index = blocks[0].index  # rows go together by their places, as in arrays
+            return pd.concat([block.set_axis(index) for block in blocks], axis=1)
         return np.hstack([np.asarray(block) for block in blocks])

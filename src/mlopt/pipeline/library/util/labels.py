@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlopt.errors import InputError
+from mlopt.parameters import check_count
 
 Array = NDArray[Any]
 
@@ -152,9 +153,12 @@ class TopK(_OfScores):
         self.classes = classes
 
     def _columns(self, scores: Array) -> Array:
-        if not 1 <= self.k <= scores.shape[1]:
-            raise InputError(f"`k` must lie in 1 ... {scores.shape[1]}, got {self.k}.")
-        return np.argsort(-scores, axis=1, kind="stable")[:, : self.k]
+        columns = scores.shape[1]
+        if check_count("k", self.k) > columns:
+            raise InputError(f"`k` must lie in 1 ... {columns}, got {self.k}.")
+        # Not by negatives, which unsigned numbers have not; of equal ones the first.
+        ascending = np.argsort(scores[:, ::-1], axis=1, kind="stable")
+        return np.asarray(columns - 1 - ascending[:, ::-1][:, : self.k])
 
 
 def _flat(y: Any) -> tuple[Array, Array]:
