@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -25,9 +25,15 @@ def check_positive(
     raise InputError(f"`{name}` must be a finite number, {what}; got {value!r}.")
 
 
+def is_count(value: Any, least: int = 1) -> TypeGuard[int]:
+    """Whether it is an integer of at least so much."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and int(value) >= least
+
+
 def check_count(name: str, value: Any, *, least: int = 1) -> int:
     """An integer of at least so much."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+    if is_count(value, least):
         return int(value)
     raise InputError(f"`{name}` must be an integer of at least {least}, got {value!r}.")
 

@@ -111,6 +111,8 @@ def test_a_model_of_a_users_gradient_can_be_kept(tmp_path: Path) -> None:
         ("RUN bad() ON numbers.csv", InputError, "shape"),
         ("RUN raises() ON numbers.csv", TaskError, "compute"),
         ("RUN svm ON numbers.csv USING ALGORITHM BGD", InputError, "fraction|two classes"),
+        ("RUN svm ON one.csv USING ALGORITHM BGD", InputError, "two classes.* another col"),
+        ("RUN svm ON three.csv USING ALGORITHM SGD", InputError, "label has 3: leave ALG"),
     ],
 )
 def test_what_cannot_work_is_told(query: str, error: type, says: str) -> None:
@@ -120,5 +122,7 @@ def test_what_cannot_work_is_told(query: str, error: type, says: str) -> None:
     def raises(x: Array, y: float, w: Array) -> Array:
         raise ZeroDivisionError("no")
 
+    Path("one.csv").write_text("1,2\n1,3\n")
+    Path("three.csv").write_text("1,2\n2,3\n3,4\n")
     with pytest.raises(error, match=says):
         mlopt.run(query, functions={"bad": bad, "raises": raises})

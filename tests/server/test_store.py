@@ -45,6 +45,8 @@ def test_a_model_is_read_as_it_was_written(mesh: Mesh, hashed: bool) -> None:
         keys = np.array([999, 0, 500, 500])
         np.testing.assert_array_equal(host.store.rows("W", keys), W[keys])
         host.store.add_rows("W", keys, np.ones((4, 4)))
+        host.store.add_rows("W", keys[:0], np.ones((0, 4)))
+        assert host.store.rows("W", keys[:0]).shape == (0, 4)
         host.store.push(
             {
                 "W": np.zeros((1000, 4)),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -449,6 +450,11 @@ def stuttering(feed: int) -> Iterator[int]:
         (lambda: Stream().map(abs).aggregate(2).run([[1]]), "must end with a stage"),
         (lambda: Stream().map(abs).submit("abc"), "put a single feed into a list"),
         (lambda: Stream().map(abs).submit([1], deadline=0), "more than 0 seconds"),
+        (lambda: ANY().map(abs).submit([1], deadline="2s"), "more than 0 seconds"),
+        (lambda: Stream().map(abs).run([[1]], deadline=-1), "more than 0 seconds, got -1"),
+        (lambda: Stream(open=True), "`open` must be 'auto' or at least 1, got True"),
+        (lambda: Stream().map(abs, replicas=True), "`replicas` of the stage `abs`"),
+        (lambda: Stream().aggregate(True), "at least 1, got True"),
         (lambda: ANY().map(abs).run([[1]], errors="hide"), "'raise' or 'give'"),
         (
             lambda: list(Stream(open=4, feeds=5).map(abs).aggregate(3).map(sum).run([[1]])),
@@ -459,6 +465,24 @@ def stuttering(feed: int) -> Iterator[int]:
 def test_what_cannot_work_is_named(make: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         make()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    two: Any = np.int64(2)
+    late: Any = np.float32(30)
+    stream = Stream(open=two, feeds=two * 4).map(abs, replicas=two).aggregate(two).map(sum)
+    assert list(stream.run([[1, -2, 3]], deadline=late)) == [[3, 3]]
+
+
+@pytest.mark.parametrize("endless", [float("inf"), 1e12])
+def test_deadlines_are_kept_beside_one_that_never_comes(endless: float) -> None:
+    gate = threading.Event()
+    with Stream().map(lambda feed: gate.wait(20), name="wait") as stream:
+        fine = stream.submit([1], deadline=endless)
+        with pytest.raises(DeadlineError, match=r"within 0\.05 s"):
+            stream.submit([2], deadline=0.05).result(10)
+        gate.set()
+        assert fine.result(10) == [True]
 
 
 def test_a_stage_that_would_give_several_feeds_is_named() -> None:

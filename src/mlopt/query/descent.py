@@ -173,9 +173,10 @@ def targets(request: Request, y: Array) -> tuple[NDArray[np.float64], Array | No
     if request.task == "classification":
         classes, codes = np.unique(checked(request.task, y), return_inverse=True)
         if len(classes) != 2:
+            way = "leave ALGORITHM, STEP, SAMPLER and CONVERGENCE out"
             raise InputError(
                 f"{request.algorithm or 'BGD'} separates two classes and the label has "
-                f"{len(classes)}: leave ALGORITHM, STEP, SAMPLER and CONVERGENCE out."
+                f"{len(classes)}: {way if len(classes) > 2 else 'name another column'}."
             )
         return np.where(codes == 1, 1.0, -1.0), classes
     return checked(request.task, y), None

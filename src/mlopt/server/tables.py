@@ -58,7 +58,7 @@ class Table:
         blocks, rows = self.keys.places(keys)
         order = np.argsort(blocks, kind="stable")
         found, starts = np.unique(blocks[order], return_index=True)
-        for at, mine in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        for at, mine in zip(found.tolist(), np.split(order, starts)[1:], strict=True):
             yield self.first + at, mine, rows[mine]
 
     def empty(self) -> Any:

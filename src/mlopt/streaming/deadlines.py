@@ -64,5 +64,5 @@ class Deadlines:
                 left = self._due[0][0] - time.monotonic() if self._due else None
                 if left is not None and left <= 0:
                     return heappop(self._due)[2]
-                self._changed.wait(left)
+                self._changed.wait(left and min(left, threading.TIMEOUT_MAX))
         return None

@@ -11,6 +11,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.parameters import is_count
 from mlopt.resources.queued import queued
 
 SAMPLES = 8
@@ -98,7 +99,7 @@ def stage_of(
             f"The stage `{name}` must return one feed for each, but yields or awaits: give "
             "a list as one feed, or make more feeds in the request."
         )
-    if replicas != "auto" and not (isinstance(replicas, int) and replicas >= 1):
+    if replicas != "auto" and not is_count(replicas):
         raise InputError(
             f"`replicas` of the stage `{name}` must be 'auto' or at least 1, got "
             f"{replicas!r}."

@@ -7,13 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Literal, Self
 
 from mlopt.cluster.mesh_here import mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import DeadlineError, InputError, StreamClosedError
 from mlopt.events import Observer, ignore
-from mlopt.parameters import bytes_of
+from mlopt.parameters import bytes_of, is_count
 from mlopt.plan import Plan
 from mlopt.streaming.answer import Answer, Feeds, check_request
 from mlopt.streaming.credits import BARRIER
@@ -140,10 +141,10 @@ class Stream:
         self._check_open_end()
         if self._size is not None:
             raise InputError("`aggregate` must be followed by `map`: it is given twice.")
-        if size is not None and not (isinstance(size, int) and size >= 1):
+        if size is not None and not is_count(size):
             raise InputError(f"`size` of an aggregate must be at least 1, got {size!r}.")
         made = self._copy()
-        made._size = BARRIER if size is None else size
+        made._size = BARRIER if size is None else int(size)
         return made
 
     def gather(
@@ -211,6 +212,7 @@ class Stream:
         """
         if errors not in ("raise", "give"):
             raise InputError(f"`errors` must be 'raise' or 'give', got {errors!r}.")
+        deadline = _seconds(deadline)
         self._check_stages()
         return self._answers(iter(requests), ordered, errors == "give", deadline)
 
@@ -230,8 +232,7 @@ class Stream:
         StreamClosedError
         """
         check_request(request)
-        if deadline is not None and not deadline > 0:
-            raise InputError(f"`deadline` must be more than 0 seconds, got {deadline!r}.")
+        deadline = _seconds(deadline)
         self._kept = True
         return self._started().submit(request, deadline)
 
@@ -373,15 +374,23 @@ class Stream:
             )
 
 
+def _seconds(given: Any) -> float | None:
+    if given is None:
+        return None
+    if not (isinstance(given, Real) and float(given) > 0):
+        raise InputError(f"`deadline` must be more than 0 seconds, got {given!r}.")
+    return float(given)
+
+
 def _credits(name: str, given: int | str) -> int | None:
     if given == "auto":
         return None
-    if not isinstance(given, int) or given < 1:
+    if not is_count(given):
         raise InputError(
             f"`{name}` must be 'auto' or at least 1, got {given!r}: without a credit "
             "nothing would ever begin."
         )
-    return given
+    return int(given)
 
 
 def _end(close: Callable[[], None], error: BaseException | None) -> None:

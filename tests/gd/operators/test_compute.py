@@ -48,6 +48,14 @@ def test_gradients_agree_with_finite_differences(loss: str) -> None:
         assert total.gradient[j] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge"])
+def test_labels_that_are_no_signs_are_refused(loss: str) -> None:
+    X, y = problem(40, 3)
+    for labels in (np.maximum(y, 0), y + 1, np.where(y > 0, y, np.nan)):
+        with pytest.raises(InputError, match=f"Labels of the {loss} loss must be -1 and 1"):
+            Gradient(loss)(Batch(X, labels), at(np.zeros(3)))
+
+
 def test_sparse_and_dense_rows_agree() -> None:
     X, y = problem(40, 5)
     X[X < 0] = 0

@@ -97,8 +97,8 @@ def test_history_records_every_iteration() -> None:
 
 def test_a_time_limit_stops_a_run() -> None:
     endless = Algorithm(loop=lambda delta: True, max_iter=10**9)
-    result = endless.run(source(X, Y), time_limit=0.05)
-    assert "time limit" in result.message
+    result = endless.run(source(X, Y), time_limit=0.05 + 1e-9)
+    assert result.message == "stopped: the time limit of 50 ms is reached"
     assert not result.converged
 
 

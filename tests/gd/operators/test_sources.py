@@ -93,6 +93,13 @@ def test_libsvm_is_sparse_and_finds_its_columns(tmp_path: Path) -> None:
     assert batch.X.shape == (1, 6)
 
 
+@pytest.mark.parametrize("wrong", ["1 1:2 2:inf", "1 1:nan", "nan 1:2"])
+def test_values_of_libsvm_must_be_finite(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "a.svm").write_text(f"-1 1:1\n{wrong}\n")
+    with pytest.raises(InputError, match=r"cannot be parsed: values must be finite numb"):
+        everything(LibsvmSource(tmp_path / "a.svm"))
+
+
 def test_rows_of_a_matrix_come_in_the_order_asked() -> None:
     X, y = problem(100, 3)
     for blocks in (None, 13):

@@ -16,6 +16,7 @@ from mlopt.gd.operators.sources import Source
 from mlopt.gd.operators.stopping import GradientNorm, Tolerance, ZeroWeights
 from mlopt.gd.operators.updates import GradientStep
 from mlopt.parameters import check_count
+from mlopt.plan import format_seconds
 
 Function = Callable[..., Any]
 
@@ -126,5 +127,5 @@ class Algorithm:
         limits = training.Limits(seconds=time_limit)
         run = self.start(source, seed=seed, objective_every=objective_every)
         reason = training.run(run, limits)
-        stopped = f"stopped: the time limit of {time_limit} s is reached"
+        stopped = f"stopped: the time limit of {format_seconds(time_limit)} is reached"
         return run.result(stopped if reason == "seconds" else "")

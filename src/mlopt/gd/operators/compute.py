@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
+from mlopt.gd.columns import REGRESSION
 from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.interfaces import Batch, Context, Floats, Sums
 from mlopt.kernels.pointwise import losses_and_slopes, number_of
@@ -72,6 +73,11 @@ class Gradient:
             raise InputError(
                 f"`compute` has weights for {d} columns, but rows have {batch.X.shape[1]}: "
                 "let `stage` set `weights` to fit what `transform` returns."
+            )
+        if self.loss not in REGRESSION and (no := batch.y[np.abs(batch.y) != 1]).size:
+            raise InputError(
+                f"Labels of the {self.loss} loss must be -1 and 1, got {no[0]:g}: give "
+                "such, as sources of files do whose `positive` is the label of one class."
             )
         w, b = weights[:d], weights[-1] if self.fit_intercept else 0.0
         values, slopes = losses_and_slopes(self.loss, batch.X @ w + b, batch.y, self.delta)

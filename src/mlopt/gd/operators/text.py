@@ -115,8 +115,8 @@ class TextSource(Source):
             return self._parsed(units)
         except ValueError as error:
             raise InputError(
-                f"A row of `{self.path}` cannot be parsed: {error}. Bring your own "
-                f"`transform` for such rows. The first of them: {units[0][:80]!r}."
+                f"A row of `{self.path}` cannot be parsed: {str(error).rstrip('.')}. Bring "
+                f"your own `transform` for such rows. The first of them: {units[0][:80]!r}."
             ) from error
 
     @property
@@ -321,6 +321,8 @@ class LibsvmSource(TextSource):
 
         stream = io.BytesIO(b"\n".join(lines))
         X, y = load_svmlight_file(stream, n_features=self.columns, zero_based=False)
+        if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+            raise ValueError("values must be finite numbers")
         return Batch(csr_array(X), labels(y, self.positive))
 
 
