@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from tests.detached.test_records import one_more, record
 
 import mlopt
@@ -86,6 +89,12 @@ def test_what_has_its_data_is_given_no_others(what: Any, tmp_path: Path) -> None
 def test_a_function_that_makes_a_job_takes_no_arguments(what: Any) -> None:
     with pytest.raises(InputError, match="called without arguments"):
         work_given(what, None, None, {})
+
+
+def test_a_step_that_cannot_be_pickled_is_named() -> None:
+    steps = make_pipeline(FunctionTransformer(kw_args={"lock": threading.Lock()}), Ridge())
+    with pytest.raises(InputError, match="Step `Pipeline/functiontransformer` cannot go"):
+        work_given(steps, np.ones((2, 2)), np.ones(2), {})
 
 
 def test_two_jobs_of_a_name_are_both_listed_and_neither_is_guessed(

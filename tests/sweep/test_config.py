@@ -62,6 +62,7 @@ def test_bundled_data_are_no_file(tmp_path: Path) -> None:
         ('[data]\npath = "a"\n[serch]', "`serch`.*Did you mean `search`"),
         ('[data]\npath = "a"\n[search]\ntimeout = -1', "`search.timeout`.*> 0.*-1"),
         ('[data]\npath = "a"\n[search]\ntimeout = "60"', "`search.timeout`.*float.*'60'"),
+        ('[data]\npath = "a"\n[search]\ntimeout = "2x"', "`search.timeout`.*1h30m.*'2x'"),
         ('[data]\npath = "a"\n[search]\nsampler = "tpo"', "Did you mean `tpe`"),
         ('[data]\npath = "a"\n[search]\ncv = "aut"', "at least 2.*'aut'"),
         ('[data]\npath = "a"\n[families.x]\nspce = 1', "`families.x.spce`.*`space`"),
@@ -102,3 +103,9 @@ def test_no_time_limit_can_be_asked_for() -> None:
 def test_an_overriding_value_is_checked_too() -> None:
     with pytest.raises(ConfigError, match=r"`n_trials`.*>= 1.*0"):
         override(Config(), n_trials=0)
+
+
+def test_a_time_limit_that_is_no_duration_is_told_how_to_write_one() -> None:
+    with pytest.raises(ConfigError, match=r"^`timeout`.*1h30m.*'2 parsecs'"):
+        settled(None, timeout="2 parsecs")
+    assert settled(None, timeout="1m30s").search.timeout == 90.0

@@ -427,6 +427,7 @@ def test_a_threaded_final_fit_leaves_n_jobs_as_it_was(cancer: tuple[Array, Array
         ({"space": {"C": loguniform(1, 2)}, "n_trials": None}, "needs an end"),
         ({"space": {"C": loguniform(1, 2)}, "n_trials": math.inf}, "needs an end"),
         ({"max_passes": math.inf}, "must be finite, or None"),
+        ({"verbose": "loud"}, "`verbose` must be a number"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,21 @@ from tests.tuning.where import Told
 import mlopt
 from mlopt import events
 from mlopt.cluster import local_cluster
+from mlopt.errors import InputError
 
 pytestmark = pytest.mark.cluster
 
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+class Locked(StandardScaler):
+    """A step that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
 SEARCHES: dict[str, Any] = {
     "columns": (LogisticRegression(), {"C": loguniform(1e-3, 1e3)}),
     "epochs": (SGDClassifier(max_iter=12), {"alpha": loguniform(1e-6, 1e-1)}),
@@ -196,3 +208,14 @@ def test_no_fit_of_the_search_runs_in_the_driver(
     assert "fits to" in str(search.plan_)
     assert fitted
     assert str(os.getpid()) not in fitted
+
+
+def test_a_step_that_cannot_be_pickled_is_named_before_anything_runs(
+    client: distributed.Client, data: Data
+) -> None:
+    steps = make_pipeline(StandardScaler(), Locked(), LogisticRegression())
+    pair = (steps, {"C": [1.0, 2.0]})
+    for given, step in ((pair, "Pipeline/locked"), (({"a": pair},), "a/locked")):
+        search = mlopt.ModelSearchCV(*given, n_trials=2)
+        with pytest.raises(InputError, match=f"Step `{step}` cannot go to workers"):
+            search.fit(*data)

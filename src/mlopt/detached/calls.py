@@ -14,6 +14,7 @@ from mlopt.cluster.detached import holds_futures
 from mlopt.detached.kinds import Call, Train
 from mlopt.detached.work import absolute, check_storage, has_its_data, plain
 from mlopt.errors import InputError
+from mlopt.pipeline.steps.telling import check_picklable
 from mlopt.server.job import Job
 
 
@@ -51,7 +52,8 @@ def call_of(
     Raises
     ------
     InputError
-        There is nothing to fit, or data that only a client holds, and that go with it.
+        There is nothing to fit, or data that only a client holds, and that go with it;
+        or a step cannot be pickled.
     """
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise InputError(
@@ -68,6 +70,7 @@ def call_of(
                 "give the collection that was not persisted, or the paths of its files."
             )
     check_storage(getattr(estimator, "storage", None))
+    check_picklable([(type(estimator).__name__, estimator)])
     path = target = None
     if isinstance(X, str | Path):
         path, X = absolute(str(X)), None

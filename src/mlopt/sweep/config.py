@@ -153,7 +153,7 @@ def load(path: Path) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     if isinstance(tree.get("search"), dict):
-        tree["search"] = _in_seconds(tree["search"])
+        tree["search"] = _in_seconds(tree["search"], f"{path}: `search.timeout`")
     config = convert(tree, Config, f"{path}: ")
     if not config.data.path:
         raise ConfigError(f"{path}: `data.path` must name the data, it is missing.")
@@ -192,7 +192,7 @@ def override(config: Config, **given: Any) -> Config:
         A value of the wrong type or out of range.
     """
     given = {key: value for key, value in given.items() if value is not None}
-    given = _in_seconds(given)
+    given = _in_seconds(given, "`timeout`")
     changed = {}
     for section, struct in (("data", Data), ("search", Search), ("output", Output)):
         old = msgspec.structs.asdict(getattr(config, section))
@@ -201,11 +201,14 @@ def override(config: Config, **given: Any) -> Config:
     return msgspec.structs.replace(config, **changed)
 
 
-def _in_seconds(given: dict[str, Any]) -> dict[str, Any]:
-    """A time limit such as "1h30m" as seconds; anything else as it is."""
+def _in_seconds(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """A time limit such as "1h30m" as seconds; anything but text as it is."""
     text = given.get("timeout")
-    seconds = parse_duration(text) if isinstance(text, str) else None
-    return given if seconds is None else given | {"timeout": seconds}
+    if not isinstance(text, str):
+        return given
+    if (seconds := parse_duration(text)) is None:
+        raise ConfigError(f'{name} must be a float or text as "1h30m", got {text!r}.')
+    return given | {"timeout": seconds}
 
 
 def _beside(config: Config, folder: Path) -> Config:

@@ -21,6 +21,7 @@ from mlopt.errors import InputError
 from mlopt.pipeline.blocks.cut import check_room, framed
 from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.pipeline.planning.worth import LIGHT
+from mlopt.pipeline.steps.telling import check_picklable
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.rows.arriving import brought
@@ -69,10 +70,13 @@ def problem_of(
     Raises
     ------
     InputError
-        X and y of different length, masked arrays, a split without rows.
+        X and y of different length, masked arrays, a split without rows; steps that
+        cannot go to workers.
     """
     # Before the splitter draws: a generator may be that of the estimator, too.
     copies = {name: clone(one) for name, (one, _) in families_of(search).items()}
+    if getattr(executor, "client", None) is not None:
+        check_picklable([(name or type(one).__name__, one) for name, one in copies.items()])
     estimators = [*copies.values()]
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)

@@ -213,6 +213,8 @@ def _check_budget(search: Any, space: Space) -> None:
             "`random_state` must be None or a whole number from 0 to 2**32 - 1, got "
             f"{seed!r}: give an int, from which all else is drawn."
         )
+    if not isinstance(search.verbose, Real):
+        raise InputError(f"`verbose` must be a number, got {search.verbose!r}.")
     size = search.batch_size
     if size != "auto" and not (isinstance(size, Integral) and int(size) >= 1):
         raise InputError(
