@@ -319,6 +319,27 @@ def test_a_worker_that_is_killed_while_it_is_given_a_service_is_no_error(
         assert where == list(mesh.members)
 
 
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_worker_that_is_killed_while_it_becomes_a_member_is_no_error(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.wait_for_workers(4, timeout=30)
+    processes = client.run(os.getpid)
+    victim, guard = next(iter(processes)), MeshDask._guard
+
+    def broken(mesh: MeshDask, member: str, address: Any) -> Any:
+        if member == victim:
+            os.kill(processes[victim], signal.SIGKILL)
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return guard(mesh, member, address)
+
+    monkeypatch.setattr(MeshDask, "_guard", broken)
+    with MeshDask(client) as mesh:
+        assert len(mesh.members) >= 3
+        assert victim not in mesh.members
+
+
 class Alone(Local):
     """A member whose mesh is not told that it has ended: Dask's hears of it later."""
 

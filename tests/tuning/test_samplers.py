@@ -237,12 +237,6 @@ def test_optuna_says_nothing_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     assert optuna.logging.get_verbosity() == before == logging.INFO
 
 
-@pytest.mark.parametrize("name", ["gp", "cmaes", "nelder-mead", "powell", "smac"])
-def test_a_sampler_to_come_names_the_way_out(name: str) -> None:
-    with pytest.raises(InputError, match="pass an optuna sampler"):
-        sampler_of(name)
-
-
 def test_an_unknown_sampler_is_named_with_the_likely_one() -> None:
     with pytest.raises(InputError, match=r"got 'rando'. Did you mean `random`\?"):
         sampler_of("rando")

@@ -227,13 +227,16 @@ class MeshDask(Mesh):
             found = self._run_on(workers, open_member, self._secret, self._largest)
             joined: dict[str, _Joined] = {}
             failed: dict[str, MloptError] = {}
+            broken = set[str]()
             for member, address in found.items():
                 try:
                     joined[member] = self._guard(member, address)
                 except (OSError, MloptError) as error:
+                    broken |= {member} if isinstance(error, OSError) else set()
                     failed[member] = ClusterError(
                         f"{member} cannot be a member: {error!r}."
                     )
+            self._wait_for_losses(broken)
             if self._made is not None:
                 failed.update(self._serve_on(joined))
             with self._changing:
@@ -271,21 +274,25 @@ class MeshDask(Mesh):
     def _run_on(
         self, members: Iterable[str], function: Callable[..., Any], *args: Any
     ) -> Mapping[str, Any]:
-        """By members: what the function returned, or raised.
-
-        Those with whom the connection broke are lost as a rule: who asks whether they are
-        present does so once Dask has said it.
-        """
+        """By members: what the function returned, or raised."""
         workers = list(members)
         if not workers:
             return {}
         found: Mapping[str, Any] = self.client.run(
             function, self._name, *args, workers=workers, on_error="return"
         )
-        broken = {member for member, error in found.items() if isinstance(error, OSError)}
+        self._wait_for_losses(
+            {m for m, error in found.items() if isinstance(error, OSError)}
+        )
+        return found
+
+    def _wait_for_losses(self, broken: set[str]) -> None:
+        """Until Dask has said that those with whom the connection broke are gone.
+
+        They are, as a rule: whether they are present may be asked then.
+        """
         with self._changing:
             self._went.wait_for(lambda: not broken & self._present, _PATIENCE)
-        return found
 
     def _relay(self) -> None:
         """Tell all members who the members are."""

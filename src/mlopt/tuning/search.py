@@ -65,7 +65,8 @@ class ModelSearchCV(OnDask):
         models that train in shared scans, and ensembles that grow reach their full size
         there. Default: the estimators' own ``max_iter`` alone; ensembles have grown at 100.
     sampler : str or optuna.samplers.BaseSampler, default="tpe"
-        "random", "grid", "tpe", or any Optuna sampler.
+        "random", "grid", "tpe", "gp" and "smac", which model the scores, "cmaes",
+        "nelder-mead", "powell", or any Optuna sampler.
     bandit : str, Bandit or None, default="action-elimination"
         "action-elimination", "successive-halving", "hyperband", or None to train everything
         to the end.

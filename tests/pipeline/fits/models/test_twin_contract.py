@@ -166,6 +166,8 @@ def test_a_solver_that_disappoints_is_left_for_another_and_the_plan_says_so() ->
     with listening() as told:
         fitted = way.fit(LogisticRegression(), Rows.of(X), y, None)
     assert fitted.n_iter_ <= 100
-    assert told[0].startswith(f"took {fitted.n_iter_[0]} passes by newton-cg and ")
+    # Which others go on, and how many, is a matter of the speeds of this machine.
+    assert told[0].startswith(f"took {fitted.n_iter_[0]} passes by newton-cg")
+    assert ", and then " in told[0]
     named = clone(way.learner(LogisticRegression(), Rows.of(X))).set_params(solver="lbfgs")
     assert "by" not in named.fit(X, y).plan_.choices[0].notes[0]
