@@ -39,7 +39,7 @@ FAMILIES = {
 
 def hill(params: Mapping[str, Any]) -> float:
     """Best, 0, at C = 10, tol = 1."""
-    return -((math.log10(params["C"]) - 1.0) ** 2) - (params["tol"] - 1.0) ** 2
+    return -float((math.log10(params["C"]) - 1.0) ** 2 + (params["tol"] - 1.0) ** 2)
 
 
 def searched(
