@@ -341,7 +341,16 @@ def test_a_name_of_with_is_no_other_table(
 
 
 @pytest.mark.parametrize(
-    "value", ["[1, 2]", "{'a': 1}", "'a'::BLOB", "'101'::BIT", "to_hours(1)", "MAP {1: 2}"]
+    "value",
+    [
+        "['a', 'b']",
+        "[[1, 2]]",
+        "{'a': 1}",
+        "'a'::BLOB",
+        "'101'::BIT",
+        "to_hours(1)",
+        "MAP {1: 2}",
+    ],
 )
 def test_what_no_model_learns_from_is_refused_by_name(
     value: str, tables: dict[str, Any], quick: dict[str, Any]

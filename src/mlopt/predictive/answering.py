@@ -133,9 +133,11 @@ def answered(
         return asked.explain() if explained else asked.answer()
 
 
+_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.+\)")
+"""SQL types of numbers, of which lists are learnt from, too."""
 _NO_VALUE = ("BLOB", "BIT", "INTERVAL", "STRUCT", "MAP", "UNION")
-"""SQL types that no model learns from, as are lists; a model would read them otherwise
-than DuckDB writes them."""
+"""SQL types that no model learns from, nor from other lists; a model would read them
+otherwise than DuckDB writes them."""
 
 
 @dataclass(frozen=True)
@@ -269,11 +271,14 @@ class _Query:
                 f"has {', '.join(types)}."
             )
         for name in (*names, target):
-            if types[name].startswith(_NO_VALUE) or types[name].endswith("]"):
+            vector = name != target and _NUMBERS.fullmatch(types[name].rpartition("[")[0])
+            list_ = types[name].endswith("]") and not vector
+            if types[name].startswith(_NO_VALUE) or list_:
                 raise InputError(
                     f"{clause}: `{name}` must be a number, a truth value, a text, a "
-                    f"category or a date to learn from, it is {types[name]}. Name other "
-                    "columns, or give (SELECT ...) with its parts as columns."
+                    "category, a date or a list of numbers to learn from, it is "
+                    f"{types[name]}. Name other columns, or give (SELECT ...) with its "
+                    "parts as columns."
                 )
         plain = {name: _any_like(kind) for name, kind in types.items()}
         return _Columns(target, columns, {**plain, target: types[target]})
@@ -310,8 +315,9 @@ def _any_like(kind: str) -> str:
     """
     if kind.startswith("ENUM"):
         return "VARCHAR"
-    numbers = re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DECIMAL\(.+\)", kind)
-    return "DOUBLE" if numbers else "TIMESTAMP" if kind == "DATE" else kind
+    if kind.endswith("]"):
+        return "DOUBLE[]"
+    return "DOUBLE" if _NUMBERS.fullmatch(kind) else "TIMESTAMP" if kind == "DATE" else kind
 
 
 def _blank(text: str) -> str:

@@ -34,6 +34,8 @@ MOMENTS = {
 }  # fmt: skip
 READ = frozenset({int, float, str, bool, type(None), *MOMENTS})
 """Types of cells; Arrow has the moments."""
+LISTS = frozenset({list, type(None)})
+"""Those of vectors."""
 EXACT = 1 << 53
 """Whole numbers below it are the same as a float."""
 
@@ -214,11 +216,13 @@ def _largest(types: frozenset[type], values: Sequence[Any]) -> int:
 def _kind(name: str, role: str, values: Sequence[Any]) -> Hashable:
     """What values a column has, as far as others may come beside them."""
     types = frozenset(map(type, values))
-    if not types <= READ:
-        wrong = next(i for i, value in enumerate(values) if type(value) not in READ)
+    read, words = READ, "numbers, texts, true, false or null"
+    if role == "vector":
+        read, words = LISTS, "lists of numbers, or null"
+    if not types <= read:
+        wrong = next(i for i, value in enumerate(values) if type(value) not in read)
         raise InputError(
-            f"`{name}` must hold numbers, texts, true, false or null; row {wrong + 1} has "
-            f"{values[wrong]!r:.80}."
+            f"`{name}` must hold {words}; row {wrong + 1} has {values[wrong]!r:.80}."
         )
     largest = _largest(types, values)
     if largest >= 1 << 63:

@@ -23,7 +23,7 @@ from mlopt.sweep.outputs import RESULT, plain
 from mlopt.sweep.predict import predictions, texts_of
 from mlopt.sweep.tabular import ReadColumns
 
-Kind = Literal["number", "category", "date", "value"]
+Kind = Literal["number", "category", "date", "vector", "value"]
 
 SHOWN = 60
 """Values of a category that a schema names: lines of a list on the page, of which a person
@@ -47,11 +47,11 @@ class Column:
     Parameters
     ----------
     name : str
-    kind : "number", "category", "date" or "value"
+    kind : "number", "category", "date", "vector" or "value"
         How the model reads it; "value" where only its own steps know.
     values : tuple
         Of a category: those of the training rows, at most `SHOWN`.
-    example : number or str or None
+    example : number, str, list of numbers or None
         A value that the model can read.
     learned : Learned
         What its steps know of it.
@@ -153,6 +153,7 @@ def _columns(
 ) -> Iterator[Column]:
     known = learned(estimator)
     dates = {} if reads is None else reads.dates or {}
+    vectors = {} if reads is None else reads.vectors or {}
     for name in names:
         found = known.get(name, Learned())
         example = found.example
@@ -160,10 +161,13 @@ def _columns(
         if reads is not None:
             kind = "number" if name in reads.numbers else "category"
             kind = "date" if name in dates else kind
+            kind = "vector" if name in vectors else kind
         if example is None:
-            example = {"category": "", "date": "1970-01-01"}.get(kind, 0.0)
+            none: Any = {"category": "", "date": "1970-01-01"}.get(kind, 0.0)
+            example = [0.0] * vectors[name] if name in vectors else none
         values = tuple(map(plain, found.values[:SHOWN]))
-        yield Column(name, kind, values, plain(example), found)
+        example = example if kind == "vector" else plain(example)
+        yield Column(name, kind, values, example, found)
 
 
 def _card(estimator: Any) -> dict[str, Any]:

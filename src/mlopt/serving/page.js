@@ -45,7 +45,7 @@ async function start() {
     field.name = column.name;
     field.dataset.kind = column.values.some(v => typeof v == "number") ? "number" : column.kind;
     for (const value of choices ? [...column.values, ""] : []) put("option", value, field);
-    field.value = column.example;
+    field.value = column.kind == "vector" ? JSON.stringify(column.example) : column.example;
   }
   $("row").dataset.proba = schema.probabilities;
   put("button", "Predict", $("row")).type = "submit";
@@ -53,6 +53,7 @@ async function start() {
 
 const cell = field => {
   if (field.value.trim() == "") return null;
+  if (field.dataset.kind == "vector") return JSON.parse(field.value);
   const number = Number(field.value);
   return ["number", "value"].includes(field.dataset.kind) && !isNaN(number) ? number : field.value;
 };

@@ -15,6 +15,7 @@ from pandas.api import types
 
 from mlopt.readers.notation import cells_of
 from mlopt.sweep.roles import read_dates
+from mlopt.sweep.vectors import lost_of
 
 SAMPLE = 2000
 """Rows that tell of most columns that they do not determine the target."""
@@ -37,6 +38,7 @@ def unreadable(
     numbers: Iterable[str],
     dates: Mapping[str, str],
     decimals: Mapping[str, str],
+    vectors: Mapping[str, int],
 ) -> list[str]:
     """A sentence for each column with cells that are missing to a model as they cannot be
     read.
@@ -52,6 +54,8 @@ def unreadable(
     for name, layout in dates.items():
         if is_text(frame[name]):
             read[name] = ("date", lambda c, layout=layout: read_dates(c, layout))
+    for name, length in vectors.items():
+        read[name] = (f"list of {length} numbers", partial(lost_of, length=length))
     for name, (kind, reader) in read.items():
         column = frame[name]
         lost = np.asarray(pd.isna(reader(column)) & column.notna())

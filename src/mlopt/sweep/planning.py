@@ -81,6 +81,7 @@ def _columns(prepared: Prepared, seconds: float | None) -> Choice:
         "codes": len(roles.codes),
         "categories": len(roles.categories),
         "dates": len(roles.dates),
+        "vectors": len(roles.vectors),
         "dropped": len(roles.dropped),
     }
     text = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)

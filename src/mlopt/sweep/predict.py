@@ -142,7 +142,8 @@ def unreadable_cells(estimator: Any, X: Any) -> list[str]:
     first = first_step(estimator)
     if not isinstance(first, ReadColumns):
         return []
-    return unreadable(X, first.numbers, first.dates or {}, first.decimals or {})
+    rest = first.dates or {}, first.decimals or {}, first.vectors or {}
+    return unreadable(X, first.numbers, *rest)
 
 
 def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:

@@ -299,16 +299,14 @@ def _noticed(
     """What people should know of single cells and columns."""
     numbers = (*roles.numbers, *roles.codes)
     told = notations(whole, roles.decimals)
-    told += unreadable(whole, numbers, roles.dates, roles.decimals)
+    reads = numbers, roles.dates, roles.decimals, roles.vectors
+    told += unreadable(whole, *reads)
     if test is not None:
-        told += [
-            f"test: {text}"
-            for text in unreadable(test, numbers, roles.dates, roles.decimals)
-        ]
+        told += [f"test: {text}" for text in unreadable(test, *reads)]
     told += [
         f"warning: `{name}` determines the target exactly: if it is a copy of it, or known "
         "only when the target is, drop it (`drop`, `--drop`)"
-        for name in giveaways(X, roles.used, y)
+        for name in giveaways(X, roles.cells, y)
     ]
     return told
 

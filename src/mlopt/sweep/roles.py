@@ -15,6 +15,7 @@ import pandas as pd
 from pandas.api import types
 
 from mlopt.readers.notation import cells_of, decimal_of
+from mlopt.sweep.vectors import length_of
 
 CODE_LEVELS = 12
 """Whole numbers with at most so many values are taken as categories by linear models."""
@@ -58,6 +59,8 @@ class Roles:
         Columns that are not used, and why.
     decimals : mapping of str to str
         Of numbers in people's notation, as in "$1,234.50", the sign in front of decimals.
+    vectors : mapping of str to int
+        Lists of numbers, as embeddings are, with how many each has.
     """
 
     numbers: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class Roles:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dropped: Mapping[str, str] = field(default_factory=dict)
     decimals: Mapping[str, str] = field(default_factory=dict)
+    vectors: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def few(self) -> tuple[str, ...]:
@@ -81,6 +85,11 @@ class Roles:
     @property
     def used(self) -> tuple[str, ...]:
         """All columns that models see."""
+        return (*self.cells, *self.vectors)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Those of them that have a value in each cell."""
         return (*self.numbers, *self.codes, *self.categories, *self.dates)
 
     def describe(self) -> list[str]:
@@ -90,6 +99,7 @@ class Roles:
             ("whole-number codes", self.codes),
             ("categories", [f"{name} ({n})" for name, n in self.categories.items()]),
             ("dates", list(self.dates)),
+            ("vectors", [f"{name} ({n})" for name, n in self.vectors.items()]),
             ("dropped", [f"{name} ({why})" for name, why in self.dropped.items()]),
         )
         return [f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds if names]
@@ -98,7 +108,7 @@ class Roles:
 def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
     """Judge every column of ``frame``; those in ``drop`` are left out on request."""
     found: dict[str, dict[str, Any]] = {
-        kind: {} for kind in ("number", "code", "category", "date", "dropped")
+        kind: {} for kind in ("number", "code", "category", "date", "vector", "dropped")
     }
     parts: dict[str, tuple[str, ...]] = {}
     unwanted = set(drop)
@@ -116,11 +126,14 @@ def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
         parts=parts,
         dropped=found["dropped"],
         decimals={name: sign for name, sign in found["number"].items() if sign},
+        vectors=found["vector"],
     )
 
 
 def judge(column: pd.Series) -> tuple[str, Any]:
-    """("number" | "code" | "category" | "date" | "dropped", detail) of one column."""
+    """("number" | "code" | "category" | "date" | "vector" | "dropped", detail) of one."""
+    if length := length_of(column):
+        return "vector", length
     known = column.dropna()
     values = pd.Series((known.astype(str) if column.dtype == object else known).unique())
     if values.empty:

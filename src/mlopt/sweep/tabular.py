@@ -34,6 +34,8 @@ from mlopt.rows.source import is_dask
 from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.loading import in_pandas
 from mlopt.sweep.roles import Roles, date_part, read_dates
+from mlopt.sweep.vectors import names_of as vector_names
+from mlopt.sweep.vectors import vectors_of
 
 SPELLED_OUT = 24
 """Forests see categories with at most so many values as codes, others by their target."""
@@ -56,9 +58,13 @@ class ReadColumns(TransformerMixin, BaseEstimator):
     parts : dict of str to list of str
     decimals : dict of str to str
         For numbers in people's notation, as in "$1,234.50": the sign in front of decimals.
+    vectors : dict of str to int
+        Lists of so many numbers, a column each: ``name[0]``, ``name[1]``, ...
     """
 
-    decimals: Mapping[str, str] | None = None  # of a model of an earlier version
+    # Of models of earlier versions:
+    decimals: Mapping[str, str] | None = None
+    vectors: Mapping[str, int] | None = None
 
     def __init__(
         self,
@@ -67,24 +73,25 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         dates: Mapping[str, str] | None = None,
         parts: Mapping[str, Sequence[str]] | None = None,
         decimals: Mapping[str, str] | None = None,
+        vectors: Mapping[str, int] | None = None,
     ) -> None:
         self.numbers = numbers
         self.categories = categories
         self.dates = dates
         self.parts = parts
         self.decimals = decimals
+        self.vectors = vectors
 
     def fit(self, X: Any, y: Any = None) -> ReadColumns:
         """Remember the names; nothing else is learned."""
         del y
         self._named(X)
-        wanted = [*self.numbers, *self.categories, *(self.dates or {})]
-        self.feature_names_in_ = np.asarray(wanted, dtype=object)
-        self.n_features_in_ = len(wanted)
+        self.feature_names_in_ = np.asarray(self._wanted, dtype=object)
+        self.n_features_in_ = len(self._wanted)
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """A data frame of floats and texts, with dates as numbers."""
+        """A data frame of floats and texts, with dates and vectors as numbers."""
         check_is_fitted(self)
         X = self._named(X)
         signs = self.decimals or {}
@@ -98,16 +105,22 @@ class ReadColumns(TransformerMixin, BaseEstimator):
             _check_read(X[name], dates, "date")
             for part in (self.parts or {})[name]:
                 columns[f"{name}: {part}"] = date_part(dates, part)
+        for name, length in (self.vectors or {}).items():
+            found = vectors_of(X[name], length)
+            _check_read(X[name], found, f"list of {length} numbers")
+            columns |= zip(vector_names(name, length), found.T, strict=True)
         for name in self.categories:
             columns[name] = as_text(X[name])
         return pd.DataFrame(columns, index=X.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Numbers, parts of dates, then categories."""
+        """Numbers, parts of dates, those of vectors, then categories."""
         del input_features
         parts = [
             f"{name}: {p}" for name in self.dates or {} for p in (self.parts or {})[name]
         ]
+        for name, length in (self.vectors or {}).items():
+            parts += vector_names(name, length)
         return np.asarray([*self.numbers, *parts, *self.categories], dtype=object)
 
     def _named(self, X: Any) -> pd.DataFrame:
@@ -121,8 +134,13 @@ class ReadColumns(TransformerMixin, BaseEstimator):
                 "A model of a table needs a data frame of pandas, polars or Arrow, got "
                 f"{kind.__module__.partition('.')[0]}.{kind.__name__}{whole}."
             ) from None
-        check_columns([*self.numbers, *self.categories, *(self.dates or {})], X.columns)
+        check_columns(self._wanted, X.columns)
         return X
+
+    @property
+    def _wanted(self) -> list[str]:
+        rest = (*(self.dates or {}), *(self.vectors or {}))
+        return [*self.numbers, *self.categories, *rest]
 
 
 class ToFloat32(TransformerMixin, BaseEstimator):
@@ -167,6 +185,7 @@ def read_columns(roles: Roles) -> ReadColumns:
         dates=dict(roles.dates),
         parts={name: list(parts) for name, parts in roles.parts.items()},
         decimals=dict(roles.decimals),
+        vectors=dict(roles.vectors),
     )
 
 
@@ -232,6 +251,7 @@ def _steps(
 
 def _numeric_names(roles: Roles, *, codes: bool) -> list[str]:
     parts = [f"{name}: {part}" for name, parts in roles.parts.items() for part in parts]
+    parts += [one for item in roles.vectors.items() for one in vector_names(*item)]
     return [*roles.numbers, *(roles.codes if codes else ()), *parts]
 
 
@@ -248,8 +268,9 @@ def _check_read(column: pd.Series, values: Any, kind: str) -> None:
     if len(column) and pd.isna(values).all() and column.notna().any():
         cell = column[column.notna()].iloc[0]
         warnings.warn(
-            f"`{column.name}` is no {kind} in any of {len(column)} rows, as in {cell!r}; "
-            "the model takes it as missing. Is it the column of the training data?",
+            f"`{column.name}` is no {kind} in any of {len(column)} rows, as in "
+            f"{cell!r:.80}; the model takes it as missing. Is it the column of the "
+            "training data?",
             InputWarning,
             stacklevel=2,
         )

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.gd.plans import SolverPlan, Task, descents, plan, proof, running
+from mlopt.gd.plans import SolverPlan, Task, descents, falling, plan, proof, running
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.proof import Proof, prove
 from mlopt.gd.plans.running import Alternative, Race, solve
@@ -242,7 +242,7 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights(
     assert result.converged
     assert [passes for passes, _, _ in result.history] == list(range(1, result.n_iter + 1))
     alone = by_name["newton-cholesky"].run()
-    before = 2 * running.FEWEST  # gaps of the last half of the time tell
+    before = 2 * falling.FEWEST  # gaps of the last half of the time tell
     assert result.n_iter - before <= alone.n_iter
     assert result.objective == pytest.approx(alone.objective, rel=1e-7)
 
@@ -311,7 +311,8 @@ def test_gaps_that_fall_suddenly_tell_nothing_before(name: str, most: float) -> 
     )
     race.began = race.limits.elapsed - 1.0
     now = race.limits.elapsed
-    race.history = [(i, now - 0.1 * (4 - i), 1e6 - i) for i in range(4)]
+    for i in range(4):
+        race.gaps.add((i, now - 0.1 * (4 - i), 1e6 - i))
     assert race._left() < most + 0.5
     assert (race._left() > 20.0) == (name == "lbfgs")
 
@@ -363,7 +364,8 @@ def test_gaps_that_stay_infinite_tell_that_it_is_not_near(
 ) -> None:
     race = Race(first_and_other("lbfgs", "newton-cholesky")[0], Limits(100, None))
     race.began = race.limits.elapsed - 1.0
-    race.history = [(i, race.limits.elapsed, gap) for i, gap in enumerate(gaps)]
+    for i, gap in enumerate(gaps):
+        race.gaps.add((i, race.limits.elapsed, gap))
     assert least <= race._left() <= most
 
 

@@ -44,8 +44,10 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 _EPOCHS, _DOUBT = price("primal.epochs"), price("sequential.doubt")
 _SETUP = price("sequential.setup")
 _VISIT = (price("primal.visit.dense"), price("primal.visit.sparse"))
+_ROW, _COLUMN = price("primal.row"), price("primal.column")
 _LOGARITHMS = price("primal.logarithms")
 _COLUMNS_PER_INTERCEPT = price("primal.intercept")
+_AGAIN = price("primal.looks")
 _ROUNDING = 1e-3 * float(np.finfo(float).eps)
 _NEAR = 10.0
 """The gap is looked at when an epoch gained no more than so many tolerances."""
@@ -70,7 +72,7 @@ class PrimalCoordinate(OneModel):
 
     _kept = (
         "passes", "_weights", "_margins", "_slopes", "_curvature", "_past",
-        "_past_margins", "_trifle", "_value", "gap", "_stuck",
+        "_past_margins", "_trifle", "_value", "gap", "_stuck", "_next",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +84,7 @@ class PrimalCoordinate(OneModel):
         if start is not None:
             self._weights[:-1], self._weights[-1] = start[0][0], start[1][0]
         self._value = self.gap = np.inf
-        self._stuck = False
+        self._stuck, self._next = False, 0
         X, task = gathered(problem.rows), problem.task
         self._y, self._c = problem.targets_and_shares()
         self._columns = transposed(X)
@@ -129,8 +131,10 @@ class PrimalCoordinate(OneModel):
         if self._value > before:
             np.copyto(self._curvature, self._bound)
         self._remember()
-        if self._fell <= _NEAR * self._tolerance * abs(self._value):
+        near = self._fell <= _NEAR * self._tolerance * abs(self._value)
+        if near and (self.passes >= self._next or self._stuck):
             self._look()
+            self._next = self.passes + 1 + int(_AGAIN * self.passes)
 
     def _remember(self) -> None:
         turn = (self.passes + 1) % (MEMORY + 1)
@@ -186,11 +190,12 @@ def _visits_of_intercept(stored: float, d: int) -> int:
 
 def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a visit to every column, on one thread, and what comes before them."""
-    shape, price = outline.shape, _VISIT[outline.shape.sparse]
-    price *= _LOGARITHMS if outline.loss == "logistic" else 1.0
+    shape = outline.shape
     intercept = _visits_of_intercept(shape.nonzero / shape.n, shape.d)
-    visited = shape.nonzero + intercept * shape.n
-    each = alone(price * visited, resources) + EPOCH
+    # Losses of all rows take about what a visit of the intercept does.
+    visited = _VISIT[shape.sparse] * shape.nonzero + _ROW * (1 + intercept) * shape.n
+    visited *= _LOGARITHMS if outline.loss == "logistic" else 1.0
+    each = alone(visited + _COLUMN * shape.d, resources) + EPOCH
     return (epochs + _SETUP) * each
 
 

@@ -87,7 +87,7 @@ def result_of(race: Race) -> Result:
         intercept=intercept if many else float(intercept[0]),
         n_iter=_passes(race),
         objective=_objective(race) if proof is None else proof.objective,
-        history=tuple(race.history),
+        history=tuple(race.gaps.steps),
         seconds=race.limits.elapsed,
         converged=claim in (PROVEN, DIRECT),
         message=_message(race, gap, claim),

@@ -16,10 +16,11 @@ from mlopt.errors import InputError
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.plans.closed import LeastSquares
+from mlopt.gd.plans.falling import Gaps
 from mlopt.gd.plans.forecast import Forecast, Passes, Stint
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.proof import Proof, prove
-from mlopt.gd.plans.result import Result, Step, result_of
+from mlopt.gd.plans.result import Result, result_of
 from mlopt.gd.plans.stop import RelativeGap, Stop, asked_of
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import format_seconds
@@ -35,8 +36,6 @@ _TIGHTEST = 1e-3
 """Of the gap that a method sees, what it is asked for at most at once."""
 _AGAIN = 2.0
 """Times what all took before, that one takes at least until one that was left returns."""
-FEWEST = 3
-"""Gaps that tell how fast they fall."""
 _TRIFLE = price("run.trifle")
 _SURE = price("run.sure")
 _NEARLY = price("run.nearly")
@@ -290,7 +289,7 @@ class Race:
     trial: float = 0.0
     training: Solver = field(init=False)
     names: list[str] = field(default_factory=list)
-    history: list[Step] = field(default_factory=list)
+    gaps: Gaps = field(default_factory=Gaps)
     before: int = 0
     reason: str = ""
     asked: float = 0.0
@@ -351,7 +350,7 @@ class Race:
                 self.training.advance(self._stride())
                 continue
             self.training.advance(1)
-            self.history.append((self.passes, self.limits.elapsed, self.training.gap))
+            self.gaps.add((self.passes, self.limits.elapsed, self.training.gap))
         return True
 
     def _late(self, least: float = _TRIFLE) -> bool:
@@ -418,24 +417,15 @@ class Race:
         return following.passes.high <= self.limits.passes - self.passes
 
     def _left(self) -> float:
-        """Seconds to the tolerance, as gaps have fallen in the last half of the time.
+        """Seconds to the tolerance, as gaps have fallen; 0 where none was asked for.
 
-        Where they have not, or fall suddenly, as in the last steps of Newton's method, or
-        are infinite, nothing is known: as long again as it has taken so far.
+        Where these fall suddenly, as in the last steps of Newton's method, nothing is
+        known: as long again as it has taken so far.
         """
-        end = self.limits.elapsed
-        half = 0.5 * (self.began + end)
-        late = [(s, gap) for _, s, gap in self.history if s >= half and gap > 0]
-        seen = [(s, gap) for s, gap in late if gap < np.inf]
-        if len(late) >= FEWEST and not seen:
-            return end - self.began
-        if len(seen) < FEWEST or self.wanted is None:
+        if self.wanted is None:
             return 0.0
-        (first, before), (last, now) = seen[0], seen[-1]
-        fell = np.log(before / now)
-        if fell <= 0 or self.alternative.method.sudden:
-            return end - self.began
-        return float(np.log(now / self.wanted) * (last - first) / fell)
+        sudden = self.alternative.method.sudden
+        return self.gaps.left(self.wanted, self.began, self.limits.elapsed, sudden)
 
     def _stride(self) -> int:
         """Passes until limits are looked at again, where nobody looks at the gap."""

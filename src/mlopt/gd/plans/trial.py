@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlopt.gd.plans.running import FEWEST, Alternative
+from mlopt.gd.plans.falling import FEWEST
+from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.prices import price
 
