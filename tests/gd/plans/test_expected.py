@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mlopt import LinearSVC
 from mlopt.gd.plans import Task, plan
-from mlopt.gd.plans.expected import expected
+from mlopt.gd.plans.expected import Scale, Seen, expected
 from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap
@@ -108,3 +108,14 @@ def test_wide_rows_of_noise_take_as_many_epochs_as_foreseen(n: int, d: int) -> N
     passes, doubt = found
     assert passes / doubt <= taken <= passes * doubt
     assert passes / 3 <= taken <= 3 * passes
+
+
+def test_where_neighbours_disagree_more_is_left_open() -> None:
+    """Passes of 100 on one side; on the other 100 or 10,000, by chance."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(-1.0, 1.0, (300, 1))
+    wild = (places[:, 0] > 0) & (rng.random(300) < 0.5)
+    logs = np.where(wild, np.log(10_000), np.log(100)) + 0.1 * rng.standard_normal(300)
+    seen = Seen.of(places, logs, Scale(2.0, 1.0, 1.3, np.array([1.0])))
+    (_, calm), (_, wide) = (seen.foresee(np.array([at])) for at in (-0.5, 0.5))
+    assert wide > 2 * calm

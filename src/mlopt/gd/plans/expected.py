@@ -4,10 +4,12 @@ The files of `mlopt/prices/passes` hold problems, drawn ones and parts of real t
 is known of each before a run, and the passes that methods took. The logarithm of the passes
 is foreseen from those of the nearest problems, as a Gaussian process: how far apart two may
 be to tell of each other is fitted to them by ``benchmarks/passes.py``, for each method and
-quantity. Beyond what was seen, a quantity counts as the last that was.
+quantity. How far off that may be goes by how far off it would be for those beside it: where
+rows begin to have no separating plane, neighbours take a hundred passes or thousands.
+Beyond what was seen, a quantity counts as the last that was.
 
 Rasmussen and Williams, "Gaussian processes for machine learning", 2006, equations (2.25),
-(2.26) and (4.17), with nu of 3/2.
+(2.26), (4.17), with nu of 3/2, and (5.12).
 
 Shapes: ``N`` problems, ``Q`` quantities.
 """
@@ -43,6 +45,7 @@ RARE = 0.02
 _ROUNDED = float(np.sqrt(np.finfo(np.float64).eps))
 """Of curvatures over the mean squared length: what is less may be rounding."""
 _SUREST, _NEAR = price("passes.surest"), count("passes.near")
+_BESIDE, _USUAL = count("passes.beside"), count("passes.usual")
 
 Array = NDArray[np.float64]
 
@@ -135,10 +138,15 @@ class Seen:
         inner[np.diag_indices_from(inner)] = scale.variance + scale.noise
         across = scale.covariance(distance[near])
         factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
-        right = np.column_stack([self.logs[near] - mean, across])
-        known, told = (across @ cho_solve(factor, right, check_finite=False)).tolist()
+        right = np.column_stack([self.logs[near] - mean, across, np.eye(len(near))])
+        solved = cho_solve(factor, right, check_finite=False)
+        known, told = (across @ solved[:, :2]).tolist()
         left = max(scale.variance + scale.noise - told, scale.noise)
-        return mean + known, float(np.sqrt(left))
+        # How far off each is when it is foreseen from the others, in variances.
+        off = solved[:, 0] ** 2 / np.diag(solved[:, 2:])
+        beside = off[np.argsort(distance[near])[:_BESIDE]]
+        usual = (_USUAL + beside.sum()) / (_USUAL + len(beside))
+        return mean + known, float(np.sqrt(left * usual))
 
 
 @dataclass(frozen=True, eq=False)
