@@ -24,6 +24,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON
 from mlopt.tuning.forecast import DOUBT, PRICES, Forecast
 from mlopt.tuning.rungs import Rungs
+from mlopt.tuning.samplers.samplers import sampler_of
 from mlopt.tuning.space.space import Space
 
 _BY_COLUMNS = "an L1 penalty looks at columns of all rows, but where their products do"
@@ -36,8 +37,6 @@ PROPOSALS = "proposals and storage"
 """A step of the plan beside the families."""
 COMPILING = "compilation"
 _ONCE = "once on this machine; `python -m mlopt.kernels` does it beforehand"
-_UNGUIDED = ("random", "grid")
-"""Samplers that look at no scores."""
 FEW = 3
 """Sizes of ensembles whose looks are told: those of a wide range differ."""
 
@@ -110,9 +109,9 @@ def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
 
     ``alone`` fits of a trial are made one by one.
     """
-    guided = search.sampler not in _UNGUIDED
+    sampler = sampler_of(search.sampler)
     names = sum(len(family.parameters) for family in space.families) / len(space.families)
-    one = price("search.trial") + guided * names * price("search.proposal")
+    one = price("search.trial") + sampler.trial + names * sampler.parameter
     one += alone * price("search.fit")
     beside = price("search.begin") + trials * one
     return Cost(python=beside).seconds(Resources.probe())
@@ -163,7 +162,7 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
         f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
     )
     open_ = problem.metrics.multiple and not isinstance(search.refit, str)
-    if not open_ or (search.bandit is None and search.sampler in _UNGUIDED):
+    if not open_ or (search.bandit is None and not sampler_of(search.sampler).learns):
         return told
     return (
         *told,

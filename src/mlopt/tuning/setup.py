@@ -261,8 +261,7 @@ def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
         # Every family's default and two more: what is in training at the end is lost.
         several = isinstance(search.estimator, Mapping)
         return max(busy, 2 + (len(search.estimator) if several else 2))
-    learns = search.sampler not in ("random", "grid")
-    if learns or search.timeout is not None:
+    if sampler_of(search.sampler).learns or search.timeout is not None:
         return GENERATION
     return max(GENERATION, search.n_trials or 0, most if batched else 0)
 

@@ -25,6 +25,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, GridSampler
 
 from mlopt.errors import InputError, did_you_mean
+from mlopt.prices import price
 from mlopt.tuning.samplers.descents import Descents
 from mlopt.tuning.samplers.surrogates import Surrogate, forest, process
 from mlopt.tuning.space.grid import at
@@ -33,6 +34,7 @@ from mlopt.tuning.space.space import Space
 Point = dict[str, Any]
 Taken = Callable[[Point], bool]
 
+_DRAWN, _MODELLED = price("search.proposal"), price("search.model")
 TRIES = 64
 # Above this many points, a space is not listed to find the ones that are left.
 LISTED = 20_000
@@ -157,11 +159,20 @@ class Sampler:
         ``plan(space, seed, n_trials)`` gives a `Plan`.
     guide : callable, optional
         ``guide(space, seed)`` gives the Optuna sampler that learns from scores.
+    trial, parameter : float
+        Seconds in Python that a proposal takes, and each of its parameters.
     """
 
     name: str
     plan: Callable[[Space, int, int | None], Plan]
     guide: Callable[[Space, int], BaseSampler] | None = None
+    trial: float = 0.0
+    parameter: float = 0.0
+
+    @property
+    def learns(self) -> bool:
+        """Whether it looks at scores."""
+        return self.guide is not None
 
 
 def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
@@ -200,12 +211,19 @@ SAMPLERS: dict[str, Sampler] = {
     for sampler in (
         Sampler("random", _draws),
         Sampler("grid", GridPlan.of),
-        Sampler("tpe", _random_plan, _tpe),
-        Sampler("gp", _random_plan, partial(Surrogate, model=process)),
-        Sampler("smac", _random_plan, partial(Surrogate, model=forest)),
-        Sampler("cmaes", _random_plan, _cmaes),
-        Sampler("nelder-mead", _random_plan, partial(Descents, method="Nelder-Mead")),
-        Sampler("powell", _random_plan, partial(Descents, method="Powell")),
+        Sampler("tpe", _random_plan, _tpe, parameter=_DRAWN),
+        Sampler("gp", _random_plan, partial(Surrogate, model=process), _MODELLED),
+        Sampler("smac", _random_plan, partial(Surrogate, model=forest), _MODELLED),
+        Sampler("cmaes", _random_plan, _cmaes, parameter=_DRAWN),
+        Sampler(
+            "nelder-mead",
+            _random_plan,
+            partial(Descents, method="Nelder-Mead"),
+            parameter=_DRAWN,
+        ),
+        Sampler(
+            "powell", _random_plan, partial(Descents, method="Powell"), parameter=_DRAWN
+        ),
     )
 }
 """The family's table: a new sampler is added here and nowhere else."""
@@ -224,8 +242,9 @@ def sampler_of(sampler: str | BaseSampler) -> Sampler:
     if isinstance(sampler, BaseSampler):
         # A copy, since it learns and draws: the same search again must begin as this one.
         return Sampler(
-            type(sampler).__name__, _random_plan, lambda space, seed: copy.deepcopy(sampler)
-        )
+            type(sampler).__name__, _random_plan,
+            lambda space, seed: copy.deepcopy(sampler), parameter=_DRAWN,
+        )  # fmt: skip
     if sampler in SAMPLERS:
         return SAMPLERS[sampler]
     raise InputError(
