@@ -18,8 +18,8 @@ MODULES = {
 }
 """Modules of packages that have another name."""
 
-THROUGH = {"httptools"}
-"""Packages that another one imports where they are installed: here uvicorn."""
+THROUGH = {"httptools", "cmaes"}
+"""Packages that another one imports where they are installed: uvicorn, Optuna."""
 
 PRIVATE = {"sklearn": "scikit-learn", "optuna": "optuna", "dask": "dask"}
 """Packages of which private names are used: a new version may not have them."""

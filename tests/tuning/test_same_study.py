@@ -140,7 +140,7 @@ def test_other_settings_are_refused_by_name(
         run(tmp_path / "study.db", **after)
 
 
-@pytest.mark.parametrize("wrong", [{"bandit": "hyperbnd"}, {"sampler": "gp"}])
+@pytest.mark.parametrize("wrong", [{"bandit": "hyperbnd"}, {"sampler": "gaussian"}])
 def test_a_setting_that_is_refused_stores_nothing(tmp_path: Path, wrong: Settings) -> None:
     with pytest.raises(InputError):
         run(tmp_path / "study.db", **wrong)

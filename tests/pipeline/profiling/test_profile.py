@@ -286,9 +286,9 @@ def test_few_sparse_rows_tell_nothing_of_scikit_learns_steps() -> None:
     ]
     op = Learn("model", LogisticRegression(), x, y)
     found = profile((op,), tries, 1, machine, 1e15).options[op.token]
-    own, ours = found[-1], next(one for one in found if one.name == "lbfgs")
+    own = found[-1]
     assert op.token not in tries[0].values
-    assert own.doubt > ours.doubt  # ours was tried
+    assert own.doubt == 3.0  # nothing tells how many steps it takes
     usual = price("theirs.lbfgs.passes.sparse")
     stats = stats_of(rows, 10_000_000, 1)
     cost = logistic_cost(op.estimator, replace(stats, outputs=1), usual)

@@ -53,7 +53,7 @@ class Descents(CubeSampler):
         seen = list(others(study, trial))
         known = {space.key(other.params): score_of(other) for other in seen}
         # Each of them has asked for one of the points, or ended at points of others.
-        for number in range(len(seen) + 1):
+        for number in range(len(seen) + 1) if self._cube.axes else ():
             place = self._next(number, known)
             if place is not None:
                 return self._cube.point(place)
