@@ -34,8 +34,7 @@ from mlopt.rows.source import is_dask
 from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.loading import in_pandas
 from mlopt.sweep.roles import Roles, date_part, read_dates
-from mlopt.sweep.vectors import names_of as vector_names
-from mlopt.sweep.vectors import vectors_of
+from mlopt.sweep.vectors import parts_of, vectors_of
 
 SPELLED_OUT = 24
 """Forests see categories with at most so many values as codes, others by their target."""
@@ -108,7 +107,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         for name, length in (self.vectors or {}).items():
             found = vectors_of(X[name], length)
             _check_read(X[name], found, f"list of {length} numbers")
-            columns |= zip(vector_names(name, length), found.T, strict=True)
+            columns |= zip(parts_of(name, length), found.T, strict=True)
         for name in self.categories:
             columns[name] = as_text(X[name])
         return pd.DataFrame(columns, index=X.index)
@@ -120,7 +119,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
             f"{name}: {p}" for name in self.dates or {} for p in (self.parts or {})[name]
         ]
         for name, length in (self.vectors or {}).items():
-            parts += vector_names(name, length)
+            parts += parts_of(name, length)
         return np.asarray([*self.numbers, *parts, *self.categories], dtype=object)
 
     def _named(self, X: Any) -> pd.DataFrame:
@@ -251,7 +250,7 @@ def _steps(
 
 def _numeric_names(roles: Roles, *, codes: bool) -> list[str]:
     parts = [f"{name}: {part}" for name, parts in roles.parts.items() for part in parts]
-    parts += [one for item in roles.vectors.items() for one in vector_names(*item)]
+    parts += [one for item in roles.vectors.items() for one in parts_of(*item)]
     return [*roles.numbers, *(roles.codes if codes else ()), *parts]
 
 

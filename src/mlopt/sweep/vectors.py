@@ -35,7 +35,7 @@ def lost_of(column: pd.Series, length: int) -> NDArray[np.float64]:
     return np.where(np.isnan(vectors_of(column, length)).all(axis=1), np.nan, 0.0)
 
 
-def names_of(name: str, length: int) -> list[str]:
+def parts_of(name: str, length: int) -> list[str]:
     """What the columns of numbers are called."""
     return [f"{name}[{place}]" for place in range(length)]
 

@@ -43,8 +43,7 @@ class Cube:
     def place(self, point: Mapping[str, Any]) -> Array:
         """A place (axes,) of a point; the middle on axes that are not its own."""
         return np.array([
-            level(one, point[name]) if name in point else 0.5
-            for name, one in self.axes.items()
+            _level(one, name, point) for name, one in self.axes.items()
         ])  # fmt: skip
 
     def features(self, points: Iterable[Mapping[str, Any]]) -> Array:
@@ -59,8 +58,13 @@ class Cube:
                 chosen = one.to_internal_repr(point[name]) if name in point else -1
                 found += [float(number == chosen) for number in range(len(one.choices))]
             else:
-                found.append(level(one, point[name]) if name in point else 0.5)
+                found.append(_level(one, name, point))
         return found
+
+
+def _level(one: BaseDistribution, name: str, point: Mapping[str, Any]) -> float:
+    """The middle where the point has no such parameter."""
+    return level(one, point[name]) if name in point else 0.5
 
 
 class CubeSampler(BaseSampler):

@@ -35,7 +35,9 @@ _DRAWN, _BESIDE, _BEST = 1000, 50, 4
 """Candidates: drawn anywhere, and beside each of the best."""
 _STEP = 0.1
 """Of an axis: a deviation of those beside."""
-_TREES, _LEAF = 50, 2
+_TREES, _LEAF, _SHARE = 50, 2, 5 / 6
+"""Of a forest, trials in a leaf at least, and the share of features that a split looks at,
+which is SMAC's; trees more than its 10, since their spread is the deviation."""
 
 
 class Surrogate(CubeSampler):
@@ -120,7 +122,7 @@ def forest(X: Array, y: Array, at: Array, seed: int) -> tuple[Array, Array]:
     from sklearn.ensemble import RandomForestRegressor
 
     model = RandomForestRegressor(
-        _TREES, min_samples_leaf=_LEAF, max_features=5 / 6, random_state=seed
+        _TREES, min_samples_leaf=_LEAF, max_features=_SHARE, random_state=seed
     ).fit(X, y)
     trees = np.array([tree.predict(at) for tree in model.estimators_])
     return trees.mean(axis=0), trees.std(axis=0)
