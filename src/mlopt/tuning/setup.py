@@ -62,18 +62,20 @@ def prepare(
         if "" not in families
         else Space.of(*_swap(families[""]))
     )
-    _check_budget(search, space)
+    asked = _trials_asked(search, space)
     prefixes = Prefixes(problem, memory_of_views(problem))
     views = Views(estimators, problem, prefixes, search.random_state)
-    sizes = [size for size in (search.n_trials, space.size) if size]
+    sizes = [size for size in (asked, space.size) if size]
     n_trials = min(sizes, default=None)
     n_models = min([MOST_MODELS, *sizes])
     # Samples count, too.
     limits = Limits(seconds=None if search.timeout is None else float(search.timeout))
-    ways, forecasts = _foreseen(search, problem, space, views, n_models, brief=remember)
+    ways, forecasts = _foreseen(
+        search, asked, problem, space, views, n_models, brief=remember
+    )
     max_passes = _max_passes(search, ways)
     perfect = _perfect(problem)
-    bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
+    bandit = bandit_of(search.bandit, max_passes, asked, perfect=perfect)
     sampler_of(search.sampler)  # or raise: what is stored is that of this setting alone
     store = NullStore() if given is None else _open_store(search, problem, space, given)
     first = default_points(space) if isinstance(search.estimator, Mapping) else []
@@ -83,7 +85,7 @@ def prepare(
             space,
             search.sampler,
             seed=search.random_state or 0,
-            n_trials=search.n_trials,
+            n_trials=asked,
             recorded=store.recorded(),
             first=first,
             study_name=search.study_name,
@@ -111,7 +113,7 @@ def prepare(
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
-        pioneers=Pioneers(rungs, views, problem.metrics.main, search.n_trials),
+        pioneers=Pioneers(rungs, views, problem.metrics.main, asked),
         store=store,
         batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
         black_box=BlackBoxCrew(problem, views, full, stepwise),
@@ -119,6 +121,7 @@ def prepare(
         metric=problem.metrics.main,
         slots=_slots(
             search,
+            asked,
             batches,
             n_models,
             -(-problem.executor.threads // len(problem.splits)),
@@ -128,7 +131,7 @@ def prepare(
             frozenset(i for i, point in enumerate(first) if point in plain),
             short and bool(space.chooser),
         ),
-        n_trials=search.n_trials,
+        n_trials=asked,
         limits=limits,
         observe=_observer(search),
         plan=search_plan(search, problem, ways, forecasts, space, rungs, where),
@@ -138,6 +141,7 @@ def prepare(
 
 def _foreseen(
     search: Any,
+    n_trials: int | None,
     problem: Problem,
     space: Space,
     views: Views,
@@ -149,16 +153,16 @@ def _foreseen(
     ways: dict[str, list[Way]] = {}
     found: dict[str, Forecast] = {}
     # What is stored goes on as it began, whatever samples take then.
-    asked = search.batch_size != "auto" or search.max_passes is not None
-    asked |= search.storage is not None
+    fixed = search.batch_size != "auto" or search.max_passes is not None
+    fixed |= search.storage is not None
     number = len(space.families)
     for family in space.families:
         name, varied = family.name, [p.name for p in family.parameters]
         for _ in range(2):
             own = ways[name] = ways_of(views, family)
             # Brackets begin whole.
-            bandit = bandit_of(search.bandit, _max_passes(search, ways), search.n_trials)
-            slots = _slots(search, True, n_models)
+            bandit = bandit_of(search.bandit, _max_passes(search, ways), n_trials)
+            slots = _slots(search, n_trials, True, n_models)
             found[name] = forecast(
                 problem, own, varied, n_models=n_models, families=number,
                 batch_size=search.batch_size,
@@ -167,7 +171,7 @@ def _foreseen(
                 at_once=max(slots, bandit.room((), slots)), brief=brief,
             )  # fmt: skip
             why = found[name].slower_together(problem, n_models / number)
-            if asked or not why or not all(w.task and w.task.by_passes for w in own):
+            if fixed or not why or not all(w.task and w.task.by_passes for w in own):
                 break
             views.apart(name, why)
     return ways, found
@@ -197,7 +201,8 @@ def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return pair[1], pair[0]
 
 
-def _check_budget(search: Any, space: Space) -> None:
+def _trials_asked(search: Any, space: Space) -> int | None:
+    """Trials that a search may take, None for no limit, where its budget makes sense."""
     for name in ("n_trials", "timeout", "max_passes"):
         value = getattr(search, name)
         if value is not None and not (isinstance(value, Real) and float(value) > 0):
@@ -225,6 +230,7 @@ def _check_budget(search: Any, space: Space) -> None:
             "A search needs an end: give `n_trials`, `timeout`, or a space of finitely "
             "many configurations."
         )
+    return None if endless else int(n_trials)
 
 
 def _max_passes(search: Any, ways: Mapping[str, Sequence[Way]]) -> int:
@@ -248,7 +254,9 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
+def _slots(
+    search: Any, n_trials: int | None, batched: bool, most: int, busy: int = 0
+) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time.
 
     A plan is made for ``most`` of them, who may share a scan. Where a clock ends the
@@ -263,7 +271,7 @@ def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
         return max(busy, 2 + (len(search.estimator) if several else 2))
     if sampler_of(search.sampler).learns or search.timeout is not None:
         return GENERATION
-    return max(GENERATION, search.n_trials or 0, most if batched else 0)
+    return max(GENERATION, n_trials or 0, most if batched else 0)
 
 
 def _observer(search: Any) -> events.Observer:

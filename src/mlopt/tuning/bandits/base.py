@@ -67,8 +67,7 @@ class Bandit(ABC):
 
     def __post_init__(self) -> None:
         check_count("max_passes", self.max_passes)
-        if self.n_trials != math.inf:  # which is as good as None
-            check_counts(n_trials=self.n_trials)
+        check_counts(n_trials=self.n_trials)
 
     def bind(self, max_passes: int, n_trials: int | None, perfect: float) -> Self:
         """The same rule for a search of this size and this score."""
