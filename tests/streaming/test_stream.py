@@ -345,6 +345,14 @@ def test_memory_bounds_feeds_and_refuses_what_cannot_fit() -> None:
     assert "less than 10 feeds" in str(too_long)
 
 
+def test_memory_bounds_what_stages_make_of_feeds() -> None:
+    grown = Stream(memory="10kB").map(lambda feed: feed * 1000).map(len)
+    found = list(grown.run([[b"x" * 100]] * 50, ordered=True, errors="give"))
+    assert found[0] == [100_000]  # nobody knew
+    assert isinstance(found[-1], TooLargeError)
+    assert "give it more memory" in str(found[-1])
+
+
 def test_a_request_may_be_longer_than_those_before_it_if_the_memory_is_enough() -> None:
     with Stream(memory="1GiB").map(abs).aggregate().map(len) as stream:
         answers = [stream.submit(range(size)).result(30) for size in (10, 1000)]

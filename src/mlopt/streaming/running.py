@@ -95,6 +95,7 @@ class Running:
         self._number = 0
         self._open: set[Request] = set()
         self._closing = self._sized = False
+        self._unfit: TooLargeError | None = None  # what stages make is more than the memory
         self._deadlines = Deadlines(
             self.lock, self._start, lambda late, error: self._finish(late, error=error)
         )
@@ -261,8 +262,7 @@ class Running:
             self._wake_source()
             if self.gathering is not None or request.over:
                 return
-            whole = self.flow.whole_result()
-            if whole is not None:
+            if (whole := self.flow.whole_result()) is not None:
                 self._settle(whole.batch, self._joined(whole.feed))
             elif nothing:
                 self._settle(request, [])
@@ -364,6 +364,8 @@ class Running:
         """Hold feeds to the memory, from the first one on."""
         if self.room.memory is None:
             return
+        if self._unfit is not None:
+            raise TooLargeError(str(self._unfit))
         size = size_of(feed)
         allowance = self.flow.allowance
         most = self.room.memory // max(1, size)
@@ -435,10 +437,9 @@ class Running:
 
     def timed(self) -> list[Timed]:
         """The stages with what was measured of them so far."""
-        source = Timed(SOURCE, *self.measured[0].usual())
         timed = zip(self.stages, self.measured[1:], strict=True)
         return [
-            source,
+            Timed(SOURCE, *self.measured[0].usual()),
             *(Timed(s.name, *one.usual(), s.replicas, s.size) for s, one in timed),
         ]
 
@@ -458,8 +459,9 @@ class Running:
                 return
             try:
                 self.tuned = tune(self.timed(), self.room, self.usual_arity)
-            except TooLargeError:
-                return  # as it is, one by one
+            except TooLargeError as error:
+                self._unfit = error
+                return
             self._apply(self.tuned)
 
     def _apply(self, tuned: Tuned) -> None:
