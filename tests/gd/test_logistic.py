@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
+from mlopt.errors import InputError
 from mlopt.gd.logistic import LogisticRegression
 
 Array = NDArray[Any]
@@ -81,6 +83,40 @@ def test_no_penalty_is_an_infinite_c() -> None:
     X, y, _ = problem()
     ours = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
     same(ours, reference(C=1e12).fit(X, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"penalty": "l2", "l1_ratio": 0.0}, {}),
+        ({"penalty": "l1", "l1_ratio": 1.0}, {"l1_ratio": 1.0}),
+        ({"penalty": "l1"}, {"l1_ratio": 1.0}),
+        ({"penalty": "elasticnet", "l1_ratio": 0.4}, {"l1_ratio": 0.4}),
+        ({"penalty": None}, {"C": np.inf}),
+        ({"penalty": "deprecated", "C": np.inf, "l1_ratio": 1.0}, {"C": np.inf}),
+    ],
+)
+def test_penalties_in_older_words_are_fitted_alike(
+    older: dict[str, Any], newer: dict[str, Any]
+) -> None:
+    X, y, _ = problem(3)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = LogisticRegression(tol=1e-6, **older).fit(X, y)
+    expected = LogisticRegression(tol=1e-6, **newer).fit(X, y)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert "scikit-learn" not in found.plan_.choices[0].chosen
+    deprecated = older["penalty"] != "deprecated"
+    assert [w.category for w in told] == [FutureWarning] * deprecated
+
+
+def test_solvers_that_know_no_l1_penalty_are_refused_with_those_that_do() -> None:
+    X, y, _ = problem()
+    for solver in ("lbfgs", "dual-newton"):
+        with pytest.raises(
+            InputError, match="'l2' or None penalties, .* leave `solver`='auto'"
+        ):
+            LogisticRegression(l1_ratio=0.5, solver=solver).fit(X, y)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

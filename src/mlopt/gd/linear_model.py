@@ -336,14 +336,14 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
             )
         return np.asarray(found, np.float64)
 
-    def _penalty(self, weight: float) -> float:
+    def _penalty(self, weight: float, C: float) -> float:
         """What ``C`` means against the mean loss of rows of this weight in all."""
         if not weight:
             raise InputError(
                 "`class_weight` must leave rows of positive weight, got "
                 f"{self.class_weight!r}: give one class a positive weight at least."
             )
-        return 1.0 / (self.C * weight)
+        return 1.0 / (C * weight)
 
 
 class LinearRegressor(LinearModel, BaseEstimator):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
@@ -68,7 +70,9 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         where rows have little in common. With "liblinear", "newton-cg", "sag", "saga", or
         parameters that mlopt has no solver for, scikit-learn fits, in memory, and the plan
         says so.
-    penalty, dual, intercept_scaling
+    penalty : {"l2", "l1", "elasticnet", None}, optional
+        scikit-learn's older words for ``l1_ratio`` 0, 1, as given, and an infinite ``C``.
+    dual, intercept_scaling
         As in scikit-learn, which fits where they are given.
     random_state : int, RandomState or None, default=None
         Of scikit-learn's solvers; the others are not random.
@@ -149,13 +153,23 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         """Logarithms of `predict_proba`, shape (n, K)."""
         return np.log(self.predict_proba(X))
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X and y; see `LinearModel.fit`."""
+        if self.penalty != "deprecated" and not self._not_ours():  # else scikit-learn tells
+            warnings.warn(
+                f"`penalty`={self.penalty!r} is deprecated in scikit-learn and goes with "
+                "its version 1.10: give `l1_ratio` (0 for L2, 1 for L1), and an infinite "
+                "`C` for no penalty.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        return super().fit(X, y, sample_weight)
+
     def _not_ours(self) -> str:
-        if self.penalty != "deprecated":
-            return f"`penalty`={self.penalty!r}"
         if self.l1_ratio is None:
             return "`l1_ratio`=None"
-        if self.l1_ratio and (self.solver != "auto" or np.isinf(self.C)):
-            return f"`l1_ratio`={self.l1_ratio!r}, and no penalty, or not solver 'auto'"
+        if norm_of(self)[1] and self.solver != "auto":
+            return f"an L1 penalty, and `solver`={self.solver!r}"
         if self.solver not in _OURS:
             return f"`solver`={self.solver!r}"
         if self.dual:
@@ -165,8 +179,14 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         return "it reports to callbacks" if getattr(self, "_skl_callbacks", None) else ""
 
     def _theirs(self) -> dict[str, Any]:
-        sparse = self.penalty in ("l1", "elasticnet") or self.l1_ratio not in (0, None)
-        usual = "saga" if sparse else "lbfgs"
+        shrinks = norm_of(self)[1]
+        if shrinks and self.solver in NAMED:
+            raise InputError(
+                f"Solver {self.solver} supports only 'l2' or None penalties, got an L1 "
+                f"share of {shrinks}: leave `solver`='auto', which goes by working sets of "
+                "columns, or give 'saga'."
+            )
+        usual = "saga" if shrinks else "lbfgs"
         return {"solver": usual if self.solver == "auto" else self.solver, "n_jobs": None}
 
     def _problem(self, sample: Sample) -> Problem:
@@ -175,7 +195,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         classes = len(self.classes_)
         loss, outputs = ("multinomial", classes) if classes > 2 else ("logistic", 1)
         targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
-        total, l1 = self._penalty(float(weights.sum())), self.l1_ratio or 0.0
+        C, l1 = norm_of(self)
+        total = self._penalty(float(weights.sum()), C)
         model = Model(
             loss, (1.0 - l1) * total, outputs=outputs, fit_intercept=self.fit_intercept,
             l1=l1 * total,
@@ -191,13 +212,24 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         return wanted, GradientNorm(self.tol), aside
 
     def _methods(self) -> tuple[str, ...]:
-        return (WAY,) if self.l1_ratio else SOLVERS
+        return (WAY,) if norm_of(self)[1] else SOLVERS
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
         if len(outcome.coef) > 1:
-            outcome = settled(outcome, sharp=bool(self.l1_ratio))
+            outcome = settled(outcome, sharp=bool(norm_of(self)[1]))
         return super()._learn(given, outcome)
+
+
+def norm_of(estimator: Any) -> tuple[float, float]:
+    """``C``, infinite for no penalty, and the share of L1, in whichever words.
+
+    Of mlopt's `LogisticRegression` or scikit-learn's.
+    """
+    penalty = getattr(estimator, "penalty", "deprecated")
+    C = np.inf if penalty is None else float(estimator.C)
+    share = {"l2": 0.0, "l1": 1.0}.get(penalty, estimator.l1_ratio or 0.0)
+    return C, 0.0 if np.isinf(C) else float(share)
 
 
 def _left_out(problem: Problem) -> dict[str, str]:

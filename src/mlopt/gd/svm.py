@@ -185,7 +185,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         return np.where(own, 1.0, -1.0), weights
 
     def _model(self, weight: float, number: int, outputs: int) -> Model:
-        strength, scaling = self._penalty(weight), self.intercept_scaling
+        strength, scaling = self._penalty(weight, self.C), self.intercept_scaling
         own: dict[str, Any] = {"l2": strength, "intercept_l2": strength / scaling**2}
         if self.penalty == "l1":
             own = {"l2": 0.0, "l1": strength}

@@ -183,6 +183,13 @@ def test_who_begins_anew_must_have_passes_left() -> None:
     assert raced([first, other], max_iter=few).names == ["lbfgs"]
 
 
+def test_one_that_cannot_take_over_keeps_no_other_from_it() -> None:
+    first, other = anew()
+    few = int(other.passes.high) + 1
+    quick = replace(other, passes=Passes.known(2.0), method=BY_NAME["dual-newton"])
+    assert raced([first, other, quick], max_iter=few).names == ["lbfgs", "dual-newton"]
+
+
 @pytest.mark.parametrize(("high", "dear"), [(10.0, 1.0), (15.0, 1.0), (15.0, 2.0)])
 def test_what_may_need_more_than_the_limit_is_left_at_half_of_it(
     high: float, dear: float

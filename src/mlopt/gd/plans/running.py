@@ -270,6 +270,14 @@ class Turns:
             and (a.method.continues or not (self.gap and a.method.iterates))
         ]
 
+    def any(self, wins: Callable[[Alternative], bool]) -> bool:
+        """Whether one may take over, whatever its rank: it then has its turn next."""
+        for at, one in enumerate(self.waiting):
+            if wins(one):
+                self.waiting.insert(0, self.waiting.pop(at))
+                return True
+        return False
+
     def open(self) -> None:
         """One is late: all others of the table have a turn, too, the surest first."""
         if self.gap and not self._open:
@@ -341,7 +349,7 @@ class Race:
         while not self._ended() or self._goes_on():
             if not self.trial and self._late():
                 turns.open()
-            if turns.waiting and self._disappoints(turns.waiting[0]):
+            if turns.any(self._disappoints):
                 return False
             if not turns.waiting and self._worn():
                 self.reason = "worst"

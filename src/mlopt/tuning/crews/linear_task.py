@@ -24,7 +24,6 @@ from mlopt.identity import identified, is_valid
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     logistic_differs,
-    penalty_free,
     solves_exactly,
     squares_differ,
     svc_differs,
@@ -189,19 +188,19 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
 
 
 def _logistic(est: Any) -> LinearTask | str:
-    shrinks = getattr(est, "penalty", "deprecated") == "deprecated" and est.l1_ratio
+    C, shrinks = logistic.norm_of(est)
     if shrinks and est.solver not in _SHRINKING:
         return "its solver has another L1 penalty, or none"
-    if differs := logistic_differs(clone(est).set_params(l1_ratio=0.0) if shrinks else est):
+    smooth = {"l1_ratio": 0.0, "penalty": "deprecated"} if shrinks else {}
+    if differs := logistic_differs(clone(est).set_params(**smooth)):
         return differs
-    if penalty_free(est) or np.isinf(est.C):
+    if np.isinf(C):
         return "without a penalty there may be no minimum"
     if est.max_iter < 1:
         return "its solver does not take these parameters"
     return LinearTask(
-        "logistic", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
-        class_weight=est.class_weight, proba="softmax",
-        l1_ratio=float(est.l1_ratio) if shrinks else None,
+        "logistic", 1.0 / C, True, True, est.fit_intercept, est.tol, est.max_iter,
+        class_weight=est.class_weight, proba="softmax", l1_ratio=shrinks or None,
     )  # fmt: skip
 
 

@@ -9,16 +9,14 @@ import math
 from typing import Any
 
 from mlopt.gd.least_squares_fit import Regressor
+from mlopt.gd.logistic import norm_of
 
 _SOFTMAX = ("deprecated", "auto", "multinomial")
 
 
 def logistic_differs(estimator: Any) -> str:
     """Of a `LogisticRegression`: an L2 penalty or none, the intercept left out of it."""
-    penalty = getattr(estimator, "penalty", "deprecated")
-    if penalty not in ("l2", "deprecated", None):
-        return "the penalty is not L2"
-    if penalty == "deprecated" and getattr(estimator, "l1_ratio", 0.0):
+    if norm_of(estimator)[1]:
         return "the penalty is not L2"
     if getattr(estimator, "solver", "auto") == "liblinear":
         return "liblinear penalises the intercept"
@@ -31,7 +29,7 @@ def logistic_differs(estimator: Any) -> str:
 
 def penalty_free(estimator: Any) -> bool:
     """Whether a `LogisticRegression` has no penalty at all."""
-    return getattr(estimator, "penalty", "deprecated") is None or math.isinf(estimator.C)
+    return math.isinf(norm_of(estimator)[0])
 
 
 def svc_differs(estimator: Any) -> str:
