@@ -19,6 +19,8 @@ from mlopt.prices import count
 
 Indices = NDArray[np.int64]
 REGRESSION = ("squared", "huber")
+SHARP = ("squared", "logistic", "squared_hinge", "multinomial")
+"""Losses that there are with an L1 penalty, or with weights that stay positive."""
 _FEW = count("batch.few")
 
 

@@ -156,14 +156,25 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X and y; see `LinearModel.fit`."""
         if self.penalty != "deprecated" and not self._not_ours():  # else scikit-learn tells
-            warnings.warn(
-                f"`penalty`={self.penalty!r} is deprecated in scikit-learn and goes with "
-                "its version 1.10: give `l1_ratio` (0 for L2, 1 for L1), and an infinite "
-                "`C` for no penalty.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            self._tell_of_penalty()
         return super().fit(X, y, sample_weight)
+
+    def _tell_of_penalty(self) -> None:
+        """Warn as scikit-learn does of its older words."""
+        penalty = self.penalty
+        warnings.warn(
+            f"'penalty' was deprecated in version 1.8 of scikit-learn, got {penalty!r}: "
+            "give l1_ratio, 0 for L2 and 1 for L1, and C=np.inf for no penalty.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        said = ""
+        if penalty is None and self.C != 1.0:
+            said = "Setting penalty=None will ignore the C and l1_ratio parameters"
+        elif penalty in ("l1", "l2") and self.l1_ratio != (penalty == "l1"):
+            said = f"Inconsistent values: penalty={penalty} with l1_ratio={self.l1_ratio}"
+        if said:
+            warnings.warn(f"{said}: the penalty counts.", UserWarning, stacklevel=3)
 
     def _not_ours(self) -> str:
         if self.l1_ratio is None:

@@ -392,6 +392,9 @@ def test_what_cannot_be_is_refused_before_running(
         ({"loss": "logistik"}, Y, "`loss` must be one of"),
         ({"loss": "logistic", "l2": -1.0}, Y, "`l2` must be finite and at least 0"),
         ({"loss": "huber", "delta": 0.0}, NUMBERS, "`delta` must be finite and positive"),
+        ({"loss": "logistic", "l2": "a"}, Y, "`l2` must be finite and at least 0"),
+        ({"loss": "hinge", "l1": 0.1}, Y, "`l1` goes with the losses squared, logistic"),
+        ({"loss": "huber", "positive": True}, NUMBERS, "`positive` goes with the losses"),
         ({"loss": "logistic"}, np.zeros(3000), r"at least two classes, got only 0\.0"),
         ({"loss": "logistic"}, np.arange(3000) % 3, "separates two classes"),
         ({"loss": "squared"}, NUMBERS[:-1], "one value for each of the 3000 rows"),
@@ -402,6 +405,18 @@ def test_bad_tasks_and_targets_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=says):
         plan(Task(**task), X, y)
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.5, 0.9])
+def test_a_share_is_one_of_the_minimum(tolerance: float) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 90))
+    y = (X[:, 0] + random.normal(size=40) > 0).astype(int)
+    task, one = Task("hinge", l2=0.01, fit_intercept=False), ["dual-coordinate-descent"]
+    best = plan(task, X, y, methods=one, tolerance=1e-8).run().objective
+    found = plan(task, X, y, methods=one, tolerance=tolerance).run()
+    assert found.converged
+    assert found.objective / best - 1 <= found.gap <= tolerance
 
 
 def test_a_tolerance_below_rounding_is_refused() -> None:

@@ -28,6 +28,7 @@ from mlopt.gd.plans.solver_plan import SolverPlan
 from mlopt.gd.plans.speculation import speculate
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
+from mlopt.gd.plans.working_sets import WORKING_SET
 from mlopt.gd.sizes import ROUNDINGS
 from mlopt.prices import price
 
@@ -137,7 +138,8 @@ def _why_none(problem: Problem, refused: Mapping[str, str]) -> str:
         f"{why} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
         for why, names in reasons.items()
     )
-    return f"No method can minimise {task.title} here: {'; '.join(told)}."
+    sharp = f" Leave it to {WORKING_SET.name}." if problem.sharp else ""
+    return f"No method can minimise {task.title} here: {'; '.join(told)}.{sharp}"
 
 
 def _sampled(

@@ -13,6 +13,7 @@ from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descent import Descent
 from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.gd.plans.proof import why_unproven
+from mlopt.gd.plans.stop import of_minimum
 
 if TYPE_CHECKING:
     from mlopt.gd.plans.running import Race
@@ -41,7 +42,7 @@ class Result:
         At these weights, over all rows.
     history : tuple of (int, float, float)
         After each pass: passes, seconds, and how far the objective may be above its
-        minimum, relative to it, as the method sees it; infinite while that is unknown.
+        minimum, relative to itself, as the method sees it; infinite while that is unknown.
     seconds : float
     converged : bool
         Whether the objective is certain to be within the tolerance: ``claim`` is "proven"
@@ -52,7 +53,7 @@ class Result:
         The methods that were at work, in order: more than one if a plan was left.
     classes : ndarray of shape (K,) or None
     gap : float
-        The objective is at most so much above its minimum, relative to itself: a bound.
+        The objective is at most so much above its minimum, relative to it: a bound.
         Infinite where nothing proves it; 0 for what is solved directly.
     claim : str
         How that is known: "proven" by `mlopt.gd.plans.proof` or a duality gap; "direct",
@@ -93,7 +94,7 @@ def result_of(race: Race) -> Result:
         message=_message(race, gap, claim),
         methods=tuple(race.names),
         classes=problem.classes,
-        gap=gap,
+        gap=of_minimum(gap),
         claim=claim,
     )
 
@@ -129,7 +130,8 @@ def _objective(race: Race) -> float:
 
 
 def _message(race: Race, gap: float, claim: str) -> str:
-    name, tolerance = race.alternative.name, race.wanted
+    name, stop = race.alternative.name, race.alternative.stop
+    tolerance, gap = getattr(stop, "tolerance", 0.0), of_minimum(gap)
     if claim == PROVEN:
         return f"within {gap:.1g} of the minimum, proven; {tolerance:g} was asked for"
     if claim == DIRECT:

@@ -324,8 +324,8 @@ class Race:
 
     @property
     def wanted(self) -> float | None:
-        """The relative gap that was asked for, if it was one."""
-        stop = self.alternative.stop
+        """The relative gap that was asked for, if it was one, as methods see it."""
+        stop = asked_of(self.alternative.stop, dual=False)
         return stop.tolerance if isinstance(stop, RelativeGap) else None
 
     @property

@@ -96,8 +96,18 @@ def tolerances(stop: Minimum) -> tuple[float, float]:
     return 0.0, stop.tolerance
 
 
-def asked_of(stop: AnyStop, *, dual: bool) -> AnyStop | GradientNorm:
-    """The criterion in numbers that a method holds against its own."""
+def asked_of(stop: AnyStop, *, dual: bool) -> AnyStop | Minimum:
+    """The criterion in numbers that a method holds against its own.
+
+    It sees a gap beside the objective where it is, of which the minimum may be a part.
+    """
+    if isinstance(stop, RelativeGap):
+        return RelativeGap(stop.tolerance / (1.0 + stop.tolerance))
     if dual or not isinstance(stop, GradientNorm):
         return stop
     return GradientNorm(stop.tol * stop.first)
+
+
+def of_minimum(gap: float) -> float:
+    """What is at most a share ``gap`` of an objective, as a share of its minimum."""
+    return gap / (1.0 - gap) if gap < 1.0 else float("inf")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.utils import check_array
 from mlopt.cluster import Executor, Threads
 from mlopt.cluster.threads import threads_here
 from mlopt.errors import InputError
-from mlopt.gd.columns import REGRESSION, Model, layout
+from mlopt.gd.columns import REGRESSION, SHARP, Model, layout
 from mlopt.gd.estimator_base import check_weights
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
@@ -93,10 +95,16 @@ class Task:
             )
         for name in ("l2", "l1", "delta"):
             value = getattr(self, name)
-            least = value > 0 if name == "delta" else value >= 0
-            if not (least and np.isfinite(value)):
+            real = isinstance(value, Real) and math.isfinite(value)
+            if not (real and (value > 0 if name == "delta" else value >= 0)):
                 sign = "positive" if name == "delta" else "at least 0"
                 raise InputError(f"`{name}` must be finite and {sign}, got {value!r}.")
+        sharp = [name for name in ("l1", "positive") if getattr(self, name)]
+        if sharp and self.loss_name not in SHARP:
+            raise InputError(
+                f"`{sharp[0]}` goes with the losses {', '.join(SHARP)}, got "
+                f"`loss`={self.loss!r}: leave it out, or take one of these."
+            )
 
     @classmethod
     def of(cls, model: Model) -> Task:

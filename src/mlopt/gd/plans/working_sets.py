@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from mlopt.costs import Cost
+from mlopt.gd.columns import SHARP
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.plans import primal_coordinate
 from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.working_set import LOSSES, WAY
+from mlopt.gd.working_set import WAY
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -30,7 +31,7 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 
 
 WORKING_SET = Method(
-    WAY, frozenset({*LOSSES, "multinomial"}), lambda shape: 1.0, priced(epochs_cost),
+    WAY, frozenset(SHARP), lambda shape: 1.0, priced(epochs_cost),
     _begin, stops=(RelativeGap, GradientNorm), sharp=True, bounds=True, iterates=False,
     in_one_piece=True, small=lambda problem: True, least=at_least(2),
 )  # fmt: skip
