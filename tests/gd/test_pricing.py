@@ -21,6 +21,7 @@ from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
+from mlopt.tuning.crews.scans import of_pass
 
 HERE = Resources(threads=2)
 THERE = Resources(threads=2, workers=4, task=1e-3, round_trip=1e-2)
@@ -55,6 +56,15 @@ def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> Non
     pairs = read_alone(price("lbfgs.vectors") * 8.0 * (shape.d + 1), where)
     steps = with_vectors(0, pairs + factor + calls)
     assert one_more("lbfgs", "logistic", shape, where) == pytest.approx(steps)
+
+
+def test_a_pass_of_a_scan_has_that_price_where_there_is_no_hessian() -> None:
+    shape = shape_of_stats(SPARSE)
+    where = Resources()  # of a search
+    own, alone = (Cost(python=price(f"{one}.step")) for one in ("batch", "lbfgs"))
+    steps = one_more("lbfgs", "logistic", shape, where) + own.seconds(where, 2)
+    found = of_pass(shape).seconds(where, 2) + alone.seconds(where, 2)
+    assert found == pytest.approx(steps)
 
 
 @pytest.mark.parametrize("name", ["sketched_cg", "mixed_cholesky"])

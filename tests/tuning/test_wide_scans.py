@@ -129,7 +129,7 @@ def test_scans_hold_weights_of_no_more_models_than_there_is_room_for() -> None:
 
     def searched(X: Any, y: Array, bandit: str | None = None) -> ModelSearchCV:
         search = ModelSearchCV(
-            LogisticRegression(max_iter=9), grid, sampler="grid", bandit=bandit,
+            LogisticRegression(tol=1e-7, max_iter=300), grid, sampler="grid", bandit=bandit,
             n_trials=None, cv=3, refit=False,
         )  # fmt: skip
         return search.fit(X, y)

@@ -58,11 +58,16 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost:
 
 
 def each(shape: Shape, resources: Resources) -> Cost:
-    """A pass and a step: two loops over pairs of vectors, factors between them if any."""
-    size, columns = shape.d + 1, shape.columns
-    loops = read_alone(_VECTORS * 8.0 * size * columns, resources) + Cost(python=_STEP)
-    factors = solving(size, columns) if shape.d < WIDEST else Cost()
-    return gradient_pass(shape, resources) + loops + factors
+    """A pass and a step."""
+    factors = solving(shape.d + 1, shape.columns) if shape.d < WIDEST else Cost()
+    step = Cost(python=_STEP) + factors
+    return gradient_pass(shape, resources) + beside_pass(shape, resources) + step
+
+
+def beside_pass(shape: Shape, resources: Resources) -> Cost:
+    """Two loops over pairs of vectors, of all columns of weights."""
+    vectors = 8.0 * (shape.d + 1) * shape.columns
+    return read_alone(_VECTORS * vectors, resources)
 
 
 def _start(shape: Shape, resources: Resources) -> Cost:

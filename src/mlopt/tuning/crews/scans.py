@@ -20,7 +20,7 @@ from mlopt.gd.l1_training import paths_cost
 from mlopt.gd.penalty_path import FEWEST
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC, work_of
 from mlopt.gd.plans.forecast import Passes, typical
-from mlopt.gd.plans.lbfgs import LBFGS
+from mlopt.gd.plans.lbfgs import LBFGS, beside_pass
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.newton_cholesky import LOSSES, NEWTON_CHOLESKY
@@ -35,6 +35,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import Shape, gradient_pass, gradient_work, shape_of_stats
 from mlopt.gd.sample import KINKED
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -202,9 +203,12 @@ class Scans:
 
 
 def of_pass(shape: Shape, step: float = _STEP) -> Cost:
-    """A pass in lockstep of so many columns of weights."""
-    beside = shape.columns * (shape.d + 1) * _WEIGHT
-    return gradient_pass(shape, Resources()) + Cost(python=step + beside)
+    """A pass in lockstep of so many columns of weights, and what steps take beside it."""
+    if shape.d >= WIDEST:  # without Hessians of a sample
+        beside = beside_pass(shape, Resources())
+    else:
+        beside = Cost(python=shape.columns * (shape.d + 1) * _WEIGHT)
+    return gradient_pass(shape, Resources()) + beside + Cost(python=step)
 
 
 def dual_alone(shape: Shape, epochs: float) -> Cost:
