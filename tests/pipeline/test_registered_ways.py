@@ -258,6 +258,23 @@ def test_rows_that_must_be_gathered_and_do_not_fit_name_the_step_and_what_to_do(
             pipeline.fit(*LAZY)
 
 
+def test_rows_that_do_not_fit_are_said_so_once_whatever_the_targets() -> None:
+    def halved(X: Any) -> Any:
+        return X / 2
+
+    resources = mlopt.Resources.probe()
+    small = type(resources)(**{**vars(resources), "memory": 5000})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mlopt.pipeline.estimator.resources_of", lambda where: small)
+        patch.setattr("mlopt.pipeline.estimator.memory_limit", lambda: 1000)
+        pipeline = mlopt.make_pipeline(FunctionTransformer(halved), Ridge())
+        with pytest.raises(InputError) as told:
+            pipeline.fit(LAZY[0], da.ones(N, chunks=CHUNK))
+    assert str(told.value).startswith("Step `functiontransformer` is not declared")
+    assert "sample" not in str(told.value)
+    assert str(told.value).count("ive more memory") == 1
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_ways_learn_on_workers_what_they_learn_on_threads() -> None:
