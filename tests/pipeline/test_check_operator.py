@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.cluster import MiniBatchKMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 import mlopt
 from mlopt.errors import InputError
@@ -280,3 +283,137 @@ class Doubles:
 def test_a_class_without_tags_is_checked() -> None:
     mlopt.register(Doubles, row_wise=True, stateless=True)
     mlopt.check_operator(Doubles())
+
+
+class Places(Shift):
+    """Predicts where a row stands, beside a transform that holds."""
+
+    def predict(self, X: Any) -> Any:
+        return np.arange(len(X))
+
+
+def test_all_methods_are_held_not_the_first_alone() -> None:
+    mlopt.register(Places, row_wise=True)
+    said = r"is declared row-wise, and is not: by `predict`, row 1, .*, gives 1, and"
+    with pytest.raises(InputError, match=said):
+        mlopt.check_operator(Places())
+
+
+class Grows(Shift):
+    """Its `partial_fit` goes on for ever, and its `fit` begins anew."""
+
+    def fit(self, X: Any, y: Any = None) -> Grows:
+        self.__dict__.pop("_n", None)
+        return self.partial_fit(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Grows:
+        self._n = getattr(self, "_n", 0) + len(X)
+        self.shift_ = float(self._n)
+        return self
+
+
+class GoesOn(mlopt.ManyPasses):
+    """Begins with what the estimator holds, instead of anew."""
+
+    name = "goes on"
+    sampled = True
+
+    def fit(self, estimator: Any, rows: Any, y: Any, weight: Any) -> Any:
+        fitted = Grows()
+        fitted.__dict__.update(vars(estimator))
+        for block in rows.map(lambda block: block.X):
+            fitted.partial_fit(block)
+        return fitted
+
+
+def test_ways_are_held_on_models_that_were_fitted_before() -> None:
+    mlopt.register(Grows, row_wise=True, ways=[mlopt.PartialFit()])
+    mlopt.check_operator(Grows())
+    mlopt.check_operator(Grows().fit(np.ones((7, 4))))
+    mlopt.register(Grows, row_wise=True, ways=[GoesOn()])
+    with pytest.raises(InputError, match="by `goes on` as by `fit` when fitted before"):
+        mlopt.check_operator(Grows())
+
+
+class Asks(Shift):
+    def __init__(self, seed: Any) -> None:
+        self.seed = seed
+
+
+@pytest.mark.parametrize(
+    ("operator", "X", "y", "said"),
+    [
+        (None, None, None, "an estimator, a class or a function, got None"),
+        (Asks, None, None, r"`Asks` cannot be made without arguments: .*seed.* Give an"),
+        (Shift, np.ones((1, 3)), None, r"`X` must have at least 4 rows, got 1\."),
+        (Shift, np.ones(100), None, r"`X` must have rows and columns, got shape \(100,\)"),
+        (Shift, np.ones((100, 2)), np.ones(5), r"`y` must have 100 .*, got shape \(5,\)"),
+        (Shift, da.ones((100, 2)), None, r"`X` must be in memory, got.*`X.compute\(\)`"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(operator: Any, X: Any, y: Any, said: str) -> None:
+    mlopt.register(Shift, row_wise=True)
+    mlopt.register(Asks, row_wise=True)
+    with pytest.raises(InputError, match=said):
+        mlopt.check_operator(operator, X, y)
+
+
+def test_documents_and_lists_are_rows() -> None:
+    mlopt.register(Shift, row_wise=True)
+    mlopt.check_operator(Shift(), [[1.0, 2.0]] * 5)
+    mlopt.check_operator(HashingVectorizer(n_features=8), ["a b", "b", "c a", "d", "a"])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(), LogisticRegression(C=100.0), LogisticRegression(tol=1e-2),
+        mlopt.LogisticRegression(), LinearSVC(), LinearSVR(), KMeans(2, n_init=1),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_found_by_iterating_is_compared_to_its_tolerance(estimator: Any) -> None:
+    mlopt.check_operator(estimator)
+
+
+class Nearly(Shift):
+    def __init__(self, seed: Any = None, tol: float = 1e-6, max_iter: Any = 10) -> None:
+        super().__init__(seed)
+        self.tol, self.max_iter = tol, max_iter
+
+
+class NearlySums(mlopt.OnePass):
+    """Off in the fifth digit."""
+
+    name = "nearly"
+
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+        return 0
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return 0
+
+    def finish(self, estimator: Any, statistics: Any) -> Any:
+        fitted = Nearly(tol=estimator.tol)
+        fitted.shift_ = 1.0 + 3e-5
+        return fitted
+
+
+def test_as_many_digits_are_shown_as_tell_the_difference() -> None:
+    mlopt.register(Nearly, row_wise=True, ways=[NearlySums()])
+    mlopt.check_operator(Nearly(tol=1e-5))
+    mlopt.check_operator(Nearly(tol=1e-5), np.zeros((40, 12)))
+    X = np.zeros((40, 3))
+    with pytest.raises(InputError, match=r"gives \[1\. 1\. 1\.\], and .* \[1\.00003 "):
+        mlopt.check_operator(Nearly(), X)
+    with pytest.raises(InputError, match=r"gives \[1\. 1\. 1\.\], and .* \[1\.00003 "):
+        mlopt.check_operator(Nearly(tol=1e-2, max_iter=None), X)
+
+
+def test_of_wide_rows_the_column_that_differs_is_shown() -> None:
+    def last(X: Any) -> Any:
+        return np.column_stack((np.zeros((len(X), 9)), np.full(len(X), len(X)), X * 0))
+
+    mlopt.register(last, row_wise=True)
+    with pytest.raises(InputError, match=r"gives 5\.0 in column 9, and by itself 1\.0"):
+        mlopt.check_operator(last, np.ones((5, 9)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.fits import registry
 from mlopt.pipeline.library.learning import BlockLeastSquares
+from mlopt.stats import Stats
 
 N, CHUNK = 6000, 1500
 X = np.random.default_rng(0).normal(2.0, 3.0, (N, 3))
@@ -256,6 +258,23 @@ def test_rows_that_must_be_gathered_and_do_not_fit_name_the_step_and_what_to_do(
             pipeline.fit(*LAZY)
 
 
+def test_rows_that_do_not_fit_are_said_so_once_whatever_the_targets() -> None:
+    def halved(X: Any) -> Any:
+        return X / 2
+
+    resources = mlopt.Resources.probe()
+    small = type(resources)(**{**vars(resources), "memory": 5000})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mlopt.pipeline.estimator.resources_of", lambda where: small)
+        patch.setattr("mlopt.pipeline.estimator.memory_limit", lambda: 1000)
+        pipeline = mlopt.make_pipeline(FunctionTransformer(halved), Ridge())
+        with pytest.raises(InputError) as told:
+            pipeline.fit(LAZY[0], da.ones(N, chunks=CHUNK))
+    assert str(told.value).startswith("Step `functiontransformer` is not declared")
+    assert "sample" not in str(told.value)
+    assert str(told.value).count("ive more memory") == 1
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_ways_learn_on_workers_what_they_learn_on_threads() -> None:
@@ -285,3 +304,87 @@ def test_a_class_that_is_registered_again_keeps_the_ways_of_mlopt() -> None:
         ways = [way.name for way in registry.ways_of(GaussianNB())]
         assert own < set(ways)
         assert len(ways) == len(own) + 1
+
+
+class Tally(TransformerMixin, BaseEstimator):
+    """Counts rows in attributes that no name tells from others; has no parameters."""
+
+    def fit(self, X: Any, y: Any = None) -> Tally:
+        self.__dict__.clear()
+        return self.partial_fit(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Tally:
+        if not hasattr(self, "_n"):
+            self._n, self.total_ = 0, 0.0
+        self._n += len(X)
+        self.total_ = self.total_ + X.sum(axis=0)
+        self.mean_ = self.total_ / self._n
+        self.__dict__.pop("_told", None)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        if not hasattr(self, "_told"):
+            self._told = self.mean_ + 0.0
+        return X - self._told
+
+
+class TallyFrom(Tally):
+    """Has a parameter, and begins to count where it is made."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.start = start
+        self._n, self.total_ = start, 0.0
+
+    def fit(self, X: Any, y: Any = None) -> Tally:
+        self._n, self.total_ = self.start, 0.0
+        return self.partial_fit(X)
+
+
+@pytest.mark.parametrize("kind", [Tally, TallyFrom])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_second_fit_by_partial_fit_begins_anew(kind: Any, lazy: bool) -> None:
+    mlopt.register(kind, row_wise=True, reads_y=False, ways=[mlopt.PartialFit()])
+    step = kind().fit(X + 7.0)  # of its own, before
+    step.tag = "mine"
+    pipeline = mlopt.make_pipeline(step, Ridge())
+    pipeline.optimize = {"without": "choose_ways"}
+    for shift in (0.0, 1.0, 1.0):
+        rows = X + shift
+        with dask.config.set({"mlopt.plan": "always"}):
+            pipeline.fit(da.from_array(rows, (CHUNK, 3)) if lazy else rows, LAZY[1])
+        assert pipeline.plan_.choices[0].chosen == "partial_fit in turn"
+        assert pipeline[0] is step
+        assert (step._n, step.tag) == (N, "mine")
+        np.testing.assert_allclose(step.mean_, rows.mean(axis=0))
+        np.testing.assert_allclose(step.transform(rows), rows - rows.mean(axis=0))
+
+
+class Warm(TallyFrom):
+    def __init__(self, start: int = 0, warm_start: bool = True) -> None:
+        super().__init__(start)
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any = None) -> Tally:
+        return self.partial_fit(X) if self.warm_start else super().fit(X)
+
+
+def test_a_warm_start_goes_on_by_partial_fit_too() -> None:
+    mlopt.register(Warm, row_wise=True, reads_y=False, ways=[mlopt.PartialFit()])
+    pipeline = mlopt.make_pipeline(Warm(), Ridge())
+    pipeline.optimize = {"without": "choose_ways"}
+    for fits in (1, 2):
+        pipeline.fit(*LAZY)
+        assert pipeline[0]._n == fits * N
+
+
+class Untold(Tally):
+    """Does not tell the parameter that it was made with."""
+
+    def __init__(self, start: int = 0) -> None:
+        self._start = start
+
+
+def test_what_cannot_be_made_anew_is_fitted_by_its_own_fit() -> None:
+    way = mlopt.PartialFit()
+    assert "cannot be made anew" in way.refuses(Untold(), Stats(N, 3))
+    assert way.refuses(Tally(), Stats(N, 3)) == ""

@@ -15,11 +15,11 @@ from mlopt.identity.code import class_of, home_of, is_known
 from mlopt.identity.params import parameters
 from mlopt.identity.unknown import Unidentified
 from mlopt.identity.validity import CONSTANT, is_valid
-from mlopt.identity.walk import Walk
+from mlopt.identity.walk import SETTINGS, Walk
 
 __all__ = [
-    "CONSTANT", "class_of", "identified", "is_installed", "is_known", "is_valid", "join",
-    "parameters", "token_of",
+    "CONSTANT", "SETTINGS", "class_of", "identified", "is_installed", "is_known",
+    "is_valid", "join", "parameters", "token_of",
 ]  # fmt: skip
 
 

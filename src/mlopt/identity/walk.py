@@ -192,11 +192,12 @@ def _estimator(walk: Walk, value: Any) -> bool:
     walk.pairs("parameters", parameters(value).items())
     # How rows come out, and which metadata are asked for.
     held = getattr(value, "__dict__", {})
-    walk.pairs("settings", [(name, held[name]) for name in _SETTINGS if name in held])
+    walk.pairs("settings", [(name, held[name]) for name in SETTINGS if name in held])
     return True
 
 
-_SETTINGS = ("_metadata_request", "_sklearn_output_config")
+SETTINGS = ("_metadata_request", "_sklearn_output_config")
+"""Attributes of estimators that methods set, and that `sklearn.base.clone` keeps."""
 
 
 def _number(walk: Walk, value: Any) -> bool:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from mlopt.cluster import Executor, Handle, Parcel, Threads, Tree, pack, unpack
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
+from mlopt.plan.units import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import travel
 from mlopt.rows.block import Block, check_finite, csr_of, narrowed, widened
@@ -343,8 +344,8 @@ class Rows:
     def _check_room(self) -> None:
         if self.nbytes > (limit := memory_limit()):
             raise InputError(
-                f"All rows need {self.nbytes / 2**30:.1f} GB and this process may use "
-                f"{limit / 2**30:.1f}: work on blocks with `map_reduce`, or `take` some."
+                f"All rows need {format_bytes(self.nbytes)} and this process may use "
+                f"{format_bytes(limit)}: work on blocks with `map_reduce`, or `take` some."
             )
 
     def _stack(self, parts: list[Any]) -> Any:

@@ -130,7 +130,7 @@ def test_rows_that_are_there_from_before_are_kept_for_nothing() -> None:
 
 
 def test_a_budget_below_a_block_of_one_column_is_refused() -> None:
-    with pytest.raises(InputError, match=r"`memory_budget` must be 0, .* got 100 bytes"):
+    with pytest.raises(InputError, match=r"`memory_budget` must be 0, .* got 100 B"):
         kept(classified(DIAMOND), 100, SIZES)
 
 

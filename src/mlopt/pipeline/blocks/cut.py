@@ -23,6 +23,7 @@ from mlopt.cluster import Executor, Threads, computed, futures_in
 from mlopt.errors import InputError
 from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
+from mlopt.plan.units import format_bytes
 from mlopt.rows.block import as_csr, boundaries, check_unmasked
 from mlopt.rows.frames import has_dask_text, native_text
 from mlopt.rows.room import AT_ONCE, KILLED, memories
@@ -271,20 +272,22 @@ def gathered(data: Mapping[str, Any], room: float, why: str = "") -> dict[str, A
     return dict(zip(data, collected_together(*data.values()), strict=True))
 
 
-def check_room(data: Any, name: str, room: float, why: str = "") -> float:
+def check_room(data: Any, name: str, room: float, why: str = "", advice: str = "") -> float:
     """Bytes of a Dask collection that is to be gathered.
 
     Raises
     ------
     InputError
-        When they are more than ``room``, with the reason ``why``.
+        When they are more than ``room``, with the reason ``why``, and what else than more
+        memory would do.
     """
     size = _size(data)
     if size > room:
+        reason = f": {why.removesuffix('.')}" if why else ""
         raise InputError(
-            f"`{name}` must be gathered in one place, and takes {size:.0f} "
-            f"bytes where there are {room:.0f}{why and f': {why}'}. Give more memory, or "
-            "declare steps of your own with `mlopt.register`, so that rows are streamed."
+            f"`{name}` must be gathered in one place, and takes "
+            f"{format_bytes(size)}, more than the {format_bytes(room)} that there are"
+            f"{reason}. Give more memory, {advice or 'or fewer rows'}."
         )
     return size
 

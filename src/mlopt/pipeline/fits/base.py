@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.identity import SETTINGS, parameters
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -198,8 +199,38 @@ class PartialFit(Fit):
 
     name = "partial_fit in turn"
 
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        del stats
+        try:
+            self.start(estimator)
+        except Exception as error:
+            return f"it cannot be made anew: {error}"
+        return ""
+
     def weighs(self, estimator: Any) -> bool:
         return "sample_weight" in signature(estimator.partial_fit).parameters
+
+    def start(self, estimator: Any) -> Any:
+        """What the first block goes to: ``estimator`` as it was made.
+
+        No name tells what ``partial_fit`` goes on from. With a warm start, ``fit`` goes on
+        as well.
+
+        Raises
+        ------
+        InputError
+            When it does not tell its parameters.
+        """
+        kind, tells = type(estimator), hasattr(estimator, "get_params")
+        given = parameters(estimator) if tells else {}
+        if given.get("warm_start"):
+            return estimator
+        if not tells and signature(kind).parameters:
+            raise InputError(f"`{kind.__name__}` has no `get_params`.")
+        fresh = kind(**given)
+        kept = vars(estimator).keys() & SETTINGS
+        vars(fresh).update({name: vars(estimator)[name] for name in kept})
+        return fresh
 
     def turn(self, model: Any, X: Any, y: Any, weight: Any, classes: Any) -> Any:
         """A copy of ``model`` that has learnt from one block more.
@@ -207,7 +238,7 @@ class PartialFit(Fit):
         Parameters
         ----------
         model : BaseEstimator
-            Not fitted, before the first block.
+            `start`, before the first block.
         X : block of n rows
         y : ndarray of shape (n,) or (n, T), or None
         weight : ndarray of shape (n,), or None

@@ -39,7 +39,7 @@ from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.pipeline.rules.keep_results import KEEPERS
 from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
-from mlopt.pipeline.tasks.functions import Unforeseen
+from mlopt.pipeline.tasks.functions import TooLarge, Unforeseen
 from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -221,7 +221,7 @@ def _check_gathered(sinks: Sinks, found: Profile) -> None:
     room = found.resources.memory / max(1, found.resources.workers)
     for op in walk(sinks):
         if isinstance(op, Apply) and op.scope == "all" and found.bytes(op.x) > room:
-            raise InputError(
+            raise TooLarge(
                 f"Step `{op.step}` is not declared row-wise, so it must be given all rows "
                 f"at once: {format_bytes(found.bytes(op.x))}, and one worker has "
                 f"{format_bytes(room)}. Declare it with `mlopt.register(..., "

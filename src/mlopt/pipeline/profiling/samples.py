@@ -23,7 +23,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.steps.hearing import unheard
-from mlopt.pipeline.tasks.functions import Unforeseen, names_step
+from mlopt.pipeline.tasks.functions import TooLarge, Unforeseen, names_step
 from mlopt.prices import price
 
 Found = TypeVar("Found")
@@ -115,7 +115,8 @@ class Samples:
             try:
                 return work()
             except Exception as error:
-                if self._drawn is None or isinstance(error, Unforeseen):
+                told = isinstance(error, Unforeseen | TooLarge)
+                if self._drawn is None or told:
                     raise
                 if self._has_no_columns():
                     raise Unforeseen(
@@ -126,7 +127,7 @@ class Samples:
                     continue
                 if self._one_class():
                     raise Unforeseen(
-                        f"{error} That is so on a sample, which has one class."
+                        f"{error} That is so on a sample, whose targets are all alike."
                     ) from error
                 if judged:
                     raise Unforeseen(

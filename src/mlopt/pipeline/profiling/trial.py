@@ -96,7 +96,7 @@ class Trial:
         """Seconds of ``partial_fit`` of the whole sample, as one block."""
         block = [None if i is None else self.value(i) for i in (op.x, op.y, op.weight)]
         classes = fitting.classes_of(op.estimator, None if op.y is None else block[1:2])
-        job = op.step, way, op.writes, op.estimator
+        job = op.step, way, op.writes, way.start(op.estimator)
         return timed(lambda: fitting.in_turn(*job, block, classes))[1]
 
     def many_passes(self, op: Learn, way: ManyPasses) -> float:

@@ -79,7 +79,7 @@ def _check_budget(ops: Sequence[Operator], profile: Profile, budget: float) -> N
     if 0 < budget < column:
         raise InputError(
             "`memory_budget` must be 0, for nothing kept, or hold a block of one column at "
-            f"least, which takes {format_bytes(column)}; got {budget:.0f} bytes. Give "
+            f"least, which takes {format_bytes(column)}; got {format_bytes(budget)}. Give "
             'more, or "auto".'
         )
     stay = [op for op in ops if must_stay(op)]

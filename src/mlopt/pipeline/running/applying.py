@@ -47,6 +47,7 @@ from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.steps.hearing import heard_once
 from mlopt.pipeline.steps.nested import is_pipeline
 from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
+from mlopt.plan.units import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
 from mlopt.rows.source import collected_together, is_dask
@@ -340,15 +341,17 @@ def check_gathered(X: Any, what: str, step: str, room: float) -> None:
         When they do not fit into ``room`` bytes.
     """
     reason = f"Step `{step}` is not known to treat each row by itself"
-    _check_room(X, what, reason, room)
+    advice = "or declare it with `mlopt.register(..., row_wise=True)` if it does so"
+    _check_room(X, what, reason, room, advice)
 
 
-def _check_room(X: Any, what: str, reason: str, room: float) -> None:
+def _check_room(X: Any, what: str, reason: str, room: float, advice: str = "") -> None:
     try:
-        size = check_room(X, "X", room)
+        size = check_room(X, "X", room, advice=advice)
     except InputError as error:
         raise InputError(f"{reason}. {error}") from error
-    log.warning("%s: all rows of X are gathered for `%s`, %.0f bytes.", reason, what, size)
+    said = "%s: all rows of X are gathered for `%s`, %s."
+    log.warning(said, reason, what, format_bytes(size))
 
 
 def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:

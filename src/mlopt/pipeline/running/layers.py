@@ -287,7 +287,7 @@ class Layers:
         told: Any = (name, "classes")
         classes = _task(told, fitting.classes_of, op.estimator, self._refs(op.y))
         tasks: dict[Any, Any] = {told: classes}
-        model: Any = op.estimator
+        model: Any = way.start(op.estimator)
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
         for number, keys in enumerate(itertools.zip_longest(*columns)):
             block = List(*(None if k is None else TaskRef(k) for k in keys))

@@ -98,7 +98,9 @@ def hand_over(mine: Any, fitted: Any) -> None:
     if mine is fitted or isinstance(mine, FrozenEstimator) or not is_estimator(mine):
         return
     given = parameters(mine)
-    for name in _learnt(mine) - vars(fitted).keys():
+    # What an earlier fit left may be of it alone: results that are remembered.
+    hidden = {name for name in vars(mine) if name[0] == "_"}.difference(identity.SETTINGS)
+    for name in (_learnt(mine) | hidden) - vars(fitted).keys() - given.keys():
         del mine.__dict__[name]
     for name, value in vars(fitted).items():
         if name in given and not _is_another(given[name], value):

@@ -148,6 +148,10 @@ class Unforeseen(InputError):
     """All rows are not what some rows promised: the plan made for these does not hold."""
 
 
+class TooLarge(InputError):
+    """Rows for which there is no room, whatever other samples say."""
+
+
 @contextmanager
 def lent(step: str, writes: str, x: Any) -> Iterator[Any]:
     """Rows for a step that may change them, as `Learn.writes` says: its own.
