@@ -308,7 +308,8 @@ class Streamed:
             run.models.update(self._run.models)
             run._handles.update(self._run._handles)
         run.run()
-        self.fits.update({op.step: round(run.ran(op)) for op in learns})
+        for op in learns:  # a step has one for each split
+            self.fits[op.step] += round(run.ran(op))
         self._run = run
         return Layers(self._sources, {}, run._handles)
 
