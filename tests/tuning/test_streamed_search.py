@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import uuid
@@ -201,6 +202,51 @@ def test_what_must_be_gathered_and_does_not_fit_is_refused_by_its_step(
         search(make_pipeline(odd, logistic())).fit(lazy, y)
     # What streams needs no such room.
     assert search(make_pipeline(StandardScaler(), logistic())).fit(lazy, y).best_score_ > 0
+
+
+class Thirds(KFold):
+    """A splitter of one's own."""
+
+
+def _own_scorer(model: Any, rows: Any, labels: Any) -> float:
+    return float(np.mean(model.predict(rows) == labels))
+
+
+TREE = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+GATHERS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "scorer": (make_pipeline(StandardScaler(), logistic()), {"scoring": _own_scorer},
+               "`scoring` is a function"),
+    "scorer, one model": (logistic(), {"scoring": _own_scorer}, "`scoring` is a function"),
+    "tree": (TREE, {}, "DecisionTreeClassifier is no linear model"),
+    "tree of ours": (mlopt.Pipeline(TREE.steps), {},
+                     "DecisionTreeClassifier is no linear model"),
+    "families": ({"a": (make_pipeline(StandardScaler(), logistic()), {}), "b": (TREE, {})},
+                 {}, "DecisionTreeClassifier of family `b`"),
+    "splitter": (make_pipeline(StandardScaler(), logistic()), {"cv": Thirds(3)},
+                 "Thirds, given as `cv`, may read the rows"),
+    "predictions": (make_pipeline(StandardScaler(), logistic()),
+                    {"return_predictions": True}, "`return_predictions`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GATHERS)
+def test_the_plan_says_why_rows_are_gathered_and_how_many_or_refuses_them(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    estimator, settings, why = GATHERS[case]
+    given: dict[str, Any] = {"n_trials": 2, "cv": 3, "bandit": None} | settings
+    one = mlopt.ModelSearchCV(estimator, None, **given)
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    for plan in (one.explain(lazy, y), one.fit(lazy, y).plan_):
+        (told,) = [note for note in plan.notes if "gathered" in note]
+        assert "47 KiB" in told
+        assert why in told
+    monkeypatch.setattr("mlopt.pipeline.by_split.memory_limit", lambda: 50_000)
+    for method in (one.explain, one.fit):
+        with pytest.raises(InputError, match=f"48000 bytes.*{re.escape(why)}") as error:
+            method(lazy, y)
+        assert "declare" not in str(error.value)
 
 
 def test_a_dask_frame_for_other_models_is_gathered_and_the_plan_says_so() -> None:

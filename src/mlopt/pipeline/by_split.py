@@ -107,6 +107,28 @@ class Chain:
         return rebuild((self.sink,), restricted)[0]
 
 
+def gathering(X: Any, why: str, *, declare: bool = False) -> str:
+    """What a plan says where all rows come to this process; "" where they are here.
+
+    Parameters
+    ----------
+    X : Dask collection, Rows, Streamed or other data
+    why : str
+    declare : bool
+        Whether they need not, once steps are declared.
+
+    Raises
+    ------
+    InputError
+        When they are too many, with the reason.
+    """
+    data = X.data if isinstance(X, Streamed) else X
+    if not (isinstance(data, Rows) or is_dask(data)):
+        return ""
+    size = check_room(data, "X", GATHERED * memory_limit(), why, declare=declare)
+    return f"X, {format_bytes(size)}, is gathered in this process: {why}"
+
+
 class Streamed:
     """Data in blocks that are read where they are, and gathered only when asked for.
 
@@ -122,8 +144,6 @@ class Streamed:
     data : the given X
     n : int
         How many rows there are.
-    told : list of str
-        What plans must say: that rows were gathered.
     fits : Counter of str
         How often steps were fitted, by their names.
 
@@ -144,7 +164,6 @@ class Streamed:
         self._chains: dict[str, Chain] = {}
         self._marks: dict[int, tuple[Any, Operator]] = {}
         self._run: Execution | None = None
-        self.told: list[str] = []
         self.fits: Counter[str] = Counter()
 
     @property
@@ -165,39 +184,8 @@ class Streamed:
         ask(self._blocks, self.executor, "look", tables.count_rows, {0: ()})
         return (time.perf_counter() - begin) / self.lengths[0]
 
-    def to_gather(self, why: str = "") -> float:
-        """Bytes that would travel here, if all rows were asked for.
-
-        Raises
-        ------
-        InputError
-            When they are too many, with the reason ``why``.
-        """
-        if not self.lazy:
-            return 0.0
-        return check_room(self.data, "X", GATHERED * memory_limit(), why)
-
-    def tell(self, why: str) -> None:
-        """Note that all rows are gathered after all.
-
-        Raises
-        ------
-        InputError
-            When they are too many, with the reason ``why``.
-        """
-        if self.lazy:
-            size = format_bytes(self.to_gather(why))
-            self.told.append(f"X, {size}, is gathered in this process: {why}")
-
     def collect(self) -> Any:
-        """The data in this process.
-
-        Raises
-        ------
-        InputError
-            With their bytes, when they are too large.
-        """
-        self.to_gather()
+        """The data in this process; see `gathering`."""
         return collected(self.data)
 
     @property

@@ -271,20 +271,25 @@ def gathered(data: Mapping[str, Any], room: float, why: str = "") -> dict[str, A
     return dict(zip(data, collected_together(*data.values()), strict=True))
 
 
-def check_room(data: Any, name: str, room: float, why: str = "") -> float:
-    """Bytes of a Dask collection that is to be gathered.
+def check_room(
+    data: Any, name: str, room: float, why: str = "", *, declare: bool = True
+) -> float:
+    """Bytes of a Dask collection, or of `Rows`, that is to be gathered.
 
     Raises
     ------
     InputError
-        When they are more than ``room``, with the reason ``why``.
+        When they are more than ``room``, with the reason ``why``; and that steps may be
+        declared, if that helps.
     """
-    size = _size(data)
+    size = _size(data) if is_dask(data) else float(data.nbytes)
     if size > room:
+        declared = ", or declare steps of your own with `mlopt.register`"
+        out = f"{declared}, so that rows are streamed" if declare else ""
         raise InputError(
             f"`{name}` must be gathered in one place, and takes {size:.0f} "
-            f"bytes where there are {room:.0f}{why and f': {why}'}. Give more memory, or "
-            "declare steps of your own with `mlopt.register`, so that rows are streamed."
+            f"bytes where there are {room:.0f}{why and f': {why}'}. Give more memory"
+            f"{out}."
         )
     return size
 
