@@ -40,6 +40,7 @@ from mlopt.cluster import Member, Threads, executor
 from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.planning import making
 from mlopt.rows import Block
 
 # Workers cannot import this file: its functions travel whole.
@@ -284,6 +285,50 @@ def test_a_pipeline_of_ours_is_searched_by_its_own_ways(
     assert type(ours.best_estimator_) is mlopt.Pipeline
     # scikit-learn's own fit saw samples only: statistics of blocks were merged.
     assert max(used, default=0) < 4000
+
+
+@pytest.mark.parametrize(("given", "kept"), [
+    ({}, True),
+    ({"memory_budget": 0}, False),
+    ({"memory_budget": "1KiB"}, False),
+    ({"optimize": {"without": ["keep_results"]}}, False),
+    ({"optimize": False}, False),
+])  # fmt: skip
+def test_a_search_keeps_what_the_settings_of_its_pipeline_allow(
+    given: dict[str, Any], kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    asked: list[tuple[bool, int]] = []
+    rows, ways = Streamed._behind, making.choose_ways
+    monkeypatch.setattr(
+        Streamed, "_behind", lambda self, sinks, kept: (
+            asked.append((kept, len(sinks))), rows(self, sinks, kept))[1]
+    )  # fmt: skip
+    chosen: list[Any] = []
+    monkeypatch.setattr(
+        making, "choose_ways", lambda *of: (chosen.append(of), ways(*of))[1]
+    )
+    steps = StandardScaler(), PCA(3), logistic()
+    found = search(mlopt.make_pipeline(*steps, **given)).fit(lazy, y)
+    assert asked == [(kept, 3), (kept, 1)]
+    assert bool(chosen) == (given.get("optimize") is not False)
+    same(found, search(make_pipeline(*steps)).fit(X[NUMBERS].to_numpy(), y))
+
+
+@pytest.mark.parametrize("given", [
+    {"memory_budget": "nonsense"}, {"optimize": {"without": ["zzz"]}}, {"optimize": 3},
+])  # fmt: skip
+def test_settings_that_a_pipeline_refuses_are_refused_by_a_search(
+    given: dict[str, Any],
+) -> None:
+    X, y = table()
+    own = mlopt.make_pipeline(StandardScaler(), logistic(), **given)
+    with pytest.raises(InputError) as error:
+        own.fit(X[NUMBERS], y)
+    for method in (search(own).explain, search(own).fit):
+        with pytest.raises(InputError, match=re.escape(str(error.value))):
+            method(X[NUMBERS], y)
 
 
 def test_a_scan_that_raises_says_what_it_gathers_and_why() -> None:

@@ -39,7 +39,7 @@ from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.making import Planned, Problem, bind, graph_behind
 from mlopt.pipeline.profiling.samples import Samples
-from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.base import Context, Draft, Rule
 from mlopt.pipeline.rules.fuse_rows import fuse_rows
 from mlopt.pipeline.rules.share_work import share_work
 from mlopt.pipeline.running.execute import Execution
@@ -138,6 +138,8 @@ class Streamed:
     y : data or None
         For the transformers that read it.
     executor : Executor
+    without : frozenset of str
+        Rules that are not to run.
 
     Attributes
     ----------
@@ -153,8 +155,14 @@ class Streamed:
         When there are no rows, or X and y have not as many as each other.
     """
 
-    def __init__(self, X: Any, y: Any, executor: Executor) -> None:
-        self.data, self.executor = X, executor
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        executor: Executor,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.data, self.executor, self._without = X, executor, without
         lasting = environment.remembers
         self._x, self._y, _, self._sources = bind(Problem((), X, y), executor, lasting)
         self.lengths = self._blocks.lengths
@@ -214,12 +222,13 @@ class Streamed:
                 (self._x, self._y, None),
                 self._samples,
                 lambda: resources_of(self.executor),
+                without=self._without,
             )
             example = trial.value(sinks[0])
             applied = [op.token for op in walk(sinks) if op.gives_rows]
             seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
             bytes_ = _row_bytes(example)
-            (sink,) = share_work(Draft(sinks), _NOTHING).sinks
+            (sink,) = self._ruled("share_work", share_work, sinks)
             self._chains[key] = Chain(sink, built, bytes_, seconds)
             # A plan looks again at the first, and the next may share steps with this one.
             first = next(iter(self._chains.values()))
@@ -277,7 +286,7 @@ class Streamed:
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
         layers = self._learnt(sinks)
-        fused = fuse_rows(Draft(sinks), _NOTHING).sinks
+        fused = self._ruled("fuse_rows", fuse_rows, sinks)
         keys = [layers.rows(sink) for sink in fused]
         graph = dict(layers.graph())
         if kept or len(fused) == 1 or isinstance(self.executor, Threads):
@@ -287,6 +296,9 @@ class Streamed:
         pairs = zip(together.members, keys, strict=True)
         jobs = {one: partial(rows_of, graph, own, one, kept=False) for one, own in pairs}
         return together.run(jobs)
+
+    def _ruled(self, name: str, rule: Rule, sinks: Sinks) -> Sinks:
+        return sinks if name in self._without else rule(Draft(sinks), _NOTHING).sinks
 
     def _learnt(self, sinks: Sinks) -> Layers:
         """Everything is fitted that these need; what they are is still to be made."""

@@ -19,7 +19,9 @@ from sklearn.utils.validation import _make_indexable, _num_samples
 from mlopt.cluster import Executor, executor, threads_beside
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks.cut import check_room, framed
+from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import GATHERED, Streamed, gathering
+from mlopt.pipeline.planning.optimizer import left_out
 from mlopt.pipeline.planning.worth import LIGHT
 from mlopt.pipeline.steps.telling import check_picklable
 from mlopt.resources.probe import memory_limit
@@ -69,7 +71,7 @@ def problem_of(
     ------
     InputError
         X and y of different length, masked arrays, a split without rows; steps that
-        cannot go to workers.
+        cannot go to workers; settings that a pipeline's own ``fit`` refuses.
     """
     # Before the splitter draws: a generator may be that of the estimator, too.
     copies = {name: clone(one) for name, (one, _) in families_of(search).items()}
@@ -80,7 +82,8 @@ def problem_of(
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
     beside = {"y": y, "groups": groups, "sample_weight": sample_weight, **fit_params}
     given_X = X
-    X, given, told_of_X = _placed(X, beside, executor, copies, search.client)
+    budget, without = _settings(estimators, executor)
+    X, given, told_of_X = _placed(X, beside, executor, copies, search.client, without)
     y, groups, weight = map(given.pop, ("y", "groups", "sample_weight"))
     n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
@@ -110,6 +113,7 @@ def problem_of(
         near=threads_beside(executor, search.client, search.n_jobs, (given_X, y)),
         routed=routing_enabled(),
         estimators=copies,
+        budget=budget,
         gathers=gathers,
     )
 
@@ -232,12 +236,35 @@ def _one_kind(estimators: list[Any]) -> bool:
     return bool(kinds.pop())
 
 
+def _settings(
+    estimators: list[Any], executor: Executor
+) -> tuple[int | None, frozenset[str]]:
+    """What `mlopt.Pipeline`s allow: the fewest bytes that one names, None where none does,
+    and the rules that one of them leaves out: what is kept and made serves all families.
+
+    Raises
+    ------
+    InputError
+        As their own ``fit`` does.
+    """
+    room, without = [], set[str]()
+    for one in filter(is_planned, estimators):
+        budget, rules = budget_bytes(one.memory_budget, executor), left_out(one.optimize)
+        without |= rules
+        if "keep_results" in rules:
+            room.append(0)
+        elif one.memory_budget is not None and str(one.memory_budget) != "auto":
+            room.append(budget)
+    return min(room, default=None), frozenset(without)
+
+
 def _placed(
     X: Any,
     beside: Mapping[str, Any],
     executor: Executor,
     families: Mapping[str, Any],
     client: Any,
+    without: frozenset[str],
 ) -> tuple[Any, dict[str, Any], str]:
     """X as scikit-learn can index it; in blocks where they are, when models read those.
 
@@ -254,12 +281,12 @@ def _placed(
     if lazy and linear:
         data = held({"X": X, **beside}, client)
         X, there = data.pop("X"), _here(data)
-        return Streamed(X, there["y"], executor), there, ""
+        return Streamed(X, there["y"], executor, without), there, ""
     told = gathering(X, _reads_all(others)) if lazy else ""
     there = _here(beside, X=X)
     X = there.pop("X")
     if all(map(is_planned, families.values())):
-        return Streamed(X, there["y"], executor), there, told
+        return Streamed(X, there["y"], executor, without), there, told
     return X, there, told
 
 

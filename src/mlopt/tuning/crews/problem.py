@@ -77,6 +77,8 @@ class Problem:
     """Whether scikit-learn's metadata routing says who gets what."""
     estimators: Mapping[str, Any] = field(default_factory=dict)
     """Of each family, as it was before splits were drawn; as given where none is."""
+    budget: int | None = None
+    """Bytes of preprocessed rows that may be kept, where a pipeline says how many."""
     gathers: list[str] = field(default_factory=list)
     """What plans say of the rows that come to this process, and why they do."""
 
