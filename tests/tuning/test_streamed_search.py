@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import uuid
@@ -39,6 +40,7 @@ from mlopt.cluster import Member, Threads, executor
 from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.planning import making
 from mlopt.rows import Block
 
 # Workers cannot import this file: its functions travel whole.
@@ -203,6 +205,51 @@ def test_what_must_be_gathered_and_does_not_fit_is_refused_by_its_step(
     assert search(make_pipeline(StandardScaler(), logistic())).fit(lazy, y).best_score_ > 0
 
 
+class Thirds(KFold):
+    """A splitter of one's own."""
+
+
+def _own_scorer(model: Any, rows: Any, labels: Any) -> float:
+    return float(np.mean(model.predict(rows) == labels))
+
+
+TREE = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+GATHERS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "scorer": (make_pipeline(StandardScaler(), logistic()), {"scoring": _own_scorer},
+               "`scoring` is a function"),
+    "scorer, one model": (logistic(), {"scoring": _own_scorer}, "`scoring` is a function"),
+    "tree": (TREE, {}, "DecisionTreeClassifier is no linear model"),
+    "tree of ours": (mlopt.Pipeline(TREE.steps), {},
+                     "DecisionTreeClassifier is no linear model"),
+    "families": ({"a": (make_pipeline(StandardScaler(), logistic()), {}), "b": (TREE, {})},
+                 {}, "DecisionTreeClassifier of family `b`"),
+    "splitter": (make_pipeline(StandardScaler(), logistic()), {"cv": Thirds(3)},
+                 "Thirds, given as `cv`, may read the rows"),
+    "predictions": (make_pipeline(StandardScaler(), logistic()),
+                    {"return_predictions": True}, "`return_predictions`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GATHERS)
+def test_the_plan_says_why_rows_are_gathered_and_how_many_or_refuses_them(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    estimator, settings, why = GATHERS[case]
+    given: dict[str, Any] = {"n_trials": 2, "cv": 3, "bandit": None} | settings
+    one = mlopt.ModelSearchCV(estimator, None, **given)
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    for plan in (one.explain(lazy, y), one.fit(lazy, y).plan_):
+        (told,) = [note for note in plan.notes if "gathered" in note]
+        assert "47 KiB" in told
+        assert why in told
+    monkeypatch.setattr("mlopt.pipeline.by_split.memory_limit", lambda: 50_000)
+    for method in (one.explain, one.fit):
+        with pytest.raises(InputError, match=f"48000 bytes.*{re.escape(why)}") as error:
+            method(lazy, y)
+        assert "declare" not in str(error.value)
+
+
 def test_a_dask_frame_for_other_models_is_gathered_and_the_plan_says_so() -> None:
     X, y = table()
     estimator = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
@@ -238,6 +285,50 @@ def test_a_pipeline_of_ours_is_searched_by_its_own_ways(
     assert type(ours.best_estimator_) is mlopt.Pipeline
     # scikit-learn's own fit saw samples only: statistics of blocks were merged.
     assert max(used, default=0) < 4000
+
+
+@pytest.mark.parametrize(("given", "kept"), [
+    ({}, True),
+    ({"memory_budget": 0}, False),
+    ({"memory_budget": "1KiB"}, False),
+    ({"optimize": {"without": ["keep_results"]}}, False),
+    ({"optimize": False}, False),
+])  # fmt: skip
+def test_a_search_keeps_what_the_settings_of_its_pipeline_allow(
+    given: dict[str, Any], kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    asked: list[tuple[bool, int]] = []
+    rows, ways = Streamed._behind, making.choose_ways
+    monkeypatch.setattr(
+        Streamed, "_behind", lambda self, sinks, kept: (
+            asked.append((kept, len(sinks))), rows(self, sinks, kept))[1]
+    )  # fmt: skip
+    chosen: list[Any] = []
+    monkeypatch.setattr(
+        making, "choose_ways", lambda *of: (chosen.append(of), ways(*of))[1]
+    )
+    steps = StandardScaler(), PCA(3), logistic()
+    found = search(mlopt.make_pipeline(*steps, **given)).fit(lazy, y)
+    assert asked == [(kept, 3), (kept, 1)]
+    assert bool(chosen) == (given.get("optimize") is not False)
+    same(found, search(make_pipeline(*steps)).fit(X[NUMBERS].to_numpy(), y))
+
+
+@pytest.mark.parametrize("given", [
+    {"memory_budget": "nonsense"}, {"optimize": {"without": ["zzz"]}}, {"optimize": 3},
+])  # fmt: skip
+def test_settings_that_a_pipeline_refuses_are_refused_by_a_search(
+    given: dict[str, Any],
+) -> None:
+    X, y = table()
+    own = mlopt.make_pipeline(StandardScaler(), logistic(), **given)
+    with pytest.raises(InputError) as error:
+        own.fit(X[NUMBERS], y)
+    for method in (search(own).explain, search(own).fit):
+        with pytest.raises(InputError, match=re.escape(str(error.value))):
+            method(X[NUMBERS], y)
 
 
 def test_a_scan_that_raises_says_what_it_gathers_and_why() -> None:

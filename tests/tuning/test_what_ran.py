@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -57,7 +59,7 @@ def _recorded(
 ) -> Iterator[Recording]:
     """From when the trials begin, without what samples tell."""
     kinds = [StandardScaler(), LogisticRegression(), DecisionTreeClassifier(),
-             KNeighborsClassifier()]  # fmt: skip
+             KNeighborsClassifier(), PCA()]  # fmt: skip
     with recording(folder / "search", kinds, client) as found:
         search, path = Scheduler.run, str(found.path)
 
@@ -192,12 +194,33 @@ def check_searched_steps(ran: Recording) -> None:
     assert said(search)["preprocessing"] == {"scale": 6}
 
 
+def check_streamed(ran: Recording) -> None:
+    chain = Pipeline([("scale", StandardScaler()), ("model", LogisticRegression())])
+    for own in (chain, mlopt.Pipeline(chain.steps)):
+        rows = da.from_array(X, chunks=(300, 5)) if own is chain else X
+        search = searched(own, {"model__C": [0.1, 1.0]}, n_trials=2, cv=4)
+        search.fit(rows, Y)
+        assert said(search)["preprocessing"] == {"scale": 4}
+        assert ran.calls()["fit", "StandardScaler"] == 4 + 1
+
+
+def check_several_streamed_steps(ran: Recording) -> None:
+    chain = Pipeline([("pca", PCA()), ("model", LogisticRegression())])
+    space = {"pca__n_components": [2, 3]}
+    search = searched(chain, space, n_trials=2, sampler="grid")
+    search.fit(da.from_array(X, chunks=(300, 5)), Y)
+    assert said(search)["preprocessing"] == {"pca": 6}
+    assert ran.calls()["fit", "PCA"] == 6 + 1
+
+
 CHECKS = [
     check_black_box,
     check_steps,
     check_own_pipeline,
     check_batched,
     check_fit_parameters,
+    check_streamed,
+    check_several_streamed_steps,
 ]
 HERE = [*CHECKS, check_steps_of_several_families, check_searched_steps]  # fmt: skip
 

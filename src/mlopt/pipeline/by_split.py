@@ -39,7 +39,7 @@ from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.making import Planned, Problem, bind, graph_behind
 from mlopt.pipeline.profiling.samples import Samples
-from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.base import Context, Draft, Rule
 from mlopt.pipeline.rules.fuse_rows import fuse_rows
 from mlopt.pipeline.rules.share_work import share_work
 from mlopt.pipeline.running.execute import Execution
@@ -107,6 +107,28 @@ class Chain:
         return rebuild((self.sink,), restricted)[0]
 
 
+def gathering(X: Any, why: str, *, declare: bool = False) -> str:
+    """What a plan says where all rows come to this process; "" where they are here.
+
+    Parameters
+    ----------
+    X : Dask collection, Rows, Streamed or other data
+    why : str
+    declare : bool
+        Whether they need not, once steps are declared.
+
+    Raises
+    ------
+    InputError
+        When they are too many, with the reason.
+    """
+    data = X.data if isinstance(X, Streamed) else X
+    if not (isinstance(data, Rows) or is_dask(data)):
+        return ""
+    size = check_room(data, "X", GATHERED * memory_limit(), why, declare=declare)
+    return f"X, {format_bytes(size)}, is gathered in this process: {why}"
+
+
 class Streamed:
     """Data in blocks that are read where they are, and gathered only when asked for.
 
@@ -116,14 +138,14 @@ class Streamed:
     y : data or None
         For the transformers that read it.
     executor : Executor
+    without : frozenset of str
+        Rules that are not to run.
 
     Attributes
     ----------
     data : the given X
     n : int
         How many rows there are.
-    told : list of str
-        What plans must say: that rows were gathered.
     fits : Counter of str
         How often steps were fitted, by their names.
 
@@ -133,8 +155,14 @@ class Streamed:
         When there are no rows, or X and y have not as many as each other.
     """
 
-    def __init__(self, X: Any, y: Any, executor: Executor) -> None:
-        self.data, self.executor = X, executor
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        executor: Executor,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.data, self.executor, self._without = X, executor, without
         lasting = environment.remembers
         self._x, self._y, _, self._sources = bind(Problem((), X, y), executor, lasting)
         self.lengths = self._blocks.lengths
@@ -144,7 +172,6 @@ class Streamed:
         self._chains: dict[str, Chain] = {}
         self._marks: dict[int, tuple[Any, Operator]] = {}
         self._run: Execution | None = None
-        self.told: list[str] = []
         self.fits: Counter[str] = Counter()
 
     @property
@@ -165,39 +192,8 @@ class Streamed:
         ask(self._blocks, self.executor, "look", tables.count_rows, {0: ()})
         return (time.perf_counter() - begin) / self.lengths[0]
 
-    def to_gather(self, why: str = "") -> float:
-        """Bytes that would travel here, if all rows were asked for.
-
-        Raises
-        ------
-        InputError
-            When they are too many, with the reason ``why``.
-        """
-        if not self.lazy:
-            return 0.0
-        return check_room(self.data, "X", GATHERED * memory_limit(), why)
-
-    def tell(self, why: str) -> None:
-        """Note that all rows are gathered after all.
-
-        Raises
-        ------
-        InputError
-            When they are too many, with the reason ``why``.
-        """
-        if self.lazy:
-            size = format_bytes(self.to_gather(why))
-            self.told.append(f"X, {size}, is gathered in this process: {why}")
-
     def collect(self) -> Any:
-        """The data in this process.
-
-        Raises
-        ------
-        InputError
-            With their bytes, when they are too large.
-        """
-        self.to_gather()
+        """The data in this process; see `gathering`."""
         return collected(self.data)
 
     @property
@@ -226,12 +222,13 @@ class Streamed:
                 (self._x, self._y, None),
                 self._samples,
                 lambda: resources_of(self.executor),
+                without=self._without,
             )
             example = trial.value(sinks[0])
             applied = [op.token for op in walk(sinks) if op.gives_rows]
             seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
             bytes_ = _row_bytes(example)
-            (sink,) = share_work(Draft(sinks), _NOTHING).sinks
+            (sink,) = self._ruled("share_work", share_work, sinks)
             self._chains[key] = Chain(sink, built, bytes_, seconds)
             # A plan looks again at the first, and the next may share steps with this one.
             first = next(iter(self._chains.values()))
@@ -289,7 +286,7 @@ class Streamed:
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
         layers = self._learnt(sinks)
-        fused = fuse_rows(Draft(sinks), _NOTHING).sinks
+        fused = self._ruled("fuse_rows", fuse_rows, sinks)
         keys = [layers.rows(sink) for sink in fused]
         graph = dict(layers.graph())
         if kept or len(fused) == 1 or isinstance(self.executor, Threads):
@@ -300,6 +297,9 @@ class Streamed:
         jobs = {one: partial(rows_of, graph, own, one, kept=False) for one, own in pairs}
         return together.run(jobs)
 
+    def _ruled(self, name: str, rule: Rule, sinks: Sinks) -> Sinks:
+        return sinks if name in self._without else rule(Draft(sinks), _NOTHING).sinks
+
     def _learnt(self, sinks: Sinks) -> Layers:
         """Everything is fitted that these need; what they are is still to be made."""
         learns = tuple(op for op in walk(sinks) if isinstance(op, Learn))
@@ -308,7 +308,8 @@ class Streamed:
             run.models.update(self._run.models)
             run._handles.update(self._run._handles)
         run.run()
-        self.fits.update({op.step: round(run.ran(op)) for op in learns})
+        for op in learns:  # a step has one for each split
+            self.fits[op.step] += round(run.ran(op))
         self._run = run
         return Layers(self._sources, {}, run._handles)
 

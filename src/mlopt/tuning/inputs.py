@@ -19,7 +19,9 @@ from sklearn.utils.validation import _make_indexable, _num_samples
 from mlopt.cluster import Executor, executor, threads_beside
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks.cut import check_room, framed
-from mlopt.pipeline.by_split import GATHERED, Streamed
+from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.by_split import GATHERED, Streamed, gathering
+from mlopt.pipeline.planning.optimizer import left_out
 from mlopt.pipeline.planning.worth import LIGHT
 from mlopt.pipeline.steps.telling import check_picklable
 from mlopt.resources.probe import memory_limit
@@ -32,8 +34,6 @@ from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import make_splits
-
-_WHOLE = "not every family is a linear model that reads blocks of rows"
 
 
 def placed(search: Any, X: Any, y: Any) -> tuple[Executor, Any, Any, str]:
@@ -71,7 +71,7 @@ def problem_of(
     ------
     InputError
         X and y of different length, masked arrays, a split without rows; steps that
-        cannot go to workers.
+        cannot go to workers; settings that a pipeline's own ``fit`` refuses.
     """
     # Before the splitter draws: a generator may be that of the estimator, too.
     copies = {name: clone(one) for name, (one, _) in families_of(search).items()}
@@ -82,7 +82,8 @@ def problem_of(
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
     beside = {"y": y, "groups": groups, "sample_weight": sample_weight, **fit_params}
     given_X = X
-    X, given, gathered = _placed(X, beside, executor, estimators, search.client)
+    budget, without = _settings(estimators, executor)
+    X, given, told_of_X = _placed(X, beside, executor, copies, search.client, without)
     y, groups, weight = map(given.pop, ("y", "groups", "sample_weight"))
     n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
@@ -92,7 +93,10 @@ def problem_of(
         )
     _check_pairs(X, estimators)
     routed = _route(search, groups, weight, given)
-    splits = make_splits(search.cv, X, y, routed.split, n=n, classifier=classifier)
+    gathers = [told_of_X] if told_of_X else []
+    splits = make_splits(
+        search.cv, X, y, routed.split, n=n, classifier=classifier, told=gathers
+    )
     return Problem(
         X=X,
         y=y,
@@ -105,10 +109,12 @@ def problem_of(
         score_params=routed.score,
         seed=search.random_state or 0,
         train_scores=search.return_train_score,
-        told=gathered or told,
+        told=told,
         near=threads_beside(executor, search.client, search.n_jobs, (given_X, y)),
         routed=routing_enabled(),
         estimators=copies,
+        budget=budget,
+        gathers=gathers,
     )
 
 
@@ -230,21 +236,44 @@ def _one_kind(estimators: list[Any]) -> bool:
     return bool(kinds.pop())
 
 
+def _settings(
+    estimators: list[Any], executor: Executor
+) -> tuple[int | None, frozenset[str]]:
+    """What `mlopt.Pipeline`s allow: the fewest bytes that one names, None where none does,
+    and the rules that one of them leaves out: what is kept and made serves all families.
+
+    Raises
+    ------
+    InputError
+        As their own ``fit`` does.
+    """
+    room, without = [], set[str]()
+    for one in filter(is_planned, estimators):
+        budget, rules = budget_bytes(one.memory_budget, executor), left_out(one.optimize)
+        without |= rules
+        if "keep_results" in rules:
+            room.append(0)
+        elif one.memory_budget is not None and str(one.memory_budget) != "auto":
+            room.append(budget)
+    return min(room, default=None), frozenset(without)
+
+
 def _placed(
     X: Any,
     beside: Mapping[str, Any],
     executor: Executor,
-    estimators: list[Any],
+    families: Mapping[str, Any],
     client: Any,
+    without: frozenset[str],
 ) -> tuple[Any, dict[str, Any], str]:
     """X as scikit-learn can index it; in blocks where they are, when models read those.
 
     And what goes with it, in this process, and what there is to say of it.
     """
-    parts = [cut(estimator) for estimator in estimators]
-    linear = all(type(one.final) in ADAPTERS for one in parts)
-    lazy = is_dask(X)
-    if lazy and linear and not any(one.steps for one in parts):
+    parts = {name: cut(estimator) for name, estimator in families.items()}
+    others = {n: one.final for n, one in parts.items() if type(one.final) not in ADAPTERS}
+    linear, lazy = not others, is_dask(X)
+    if lazy and linear and not any(one.steps for one in parts.values()):
         _check_room(beside)
         source, values = split_with(X, [*beside.values()], executor)
         there = _indexable(dict(zip(beside, values, strict=True)))
@@ -252,25 +281,33 @@ def _placed(
     if lazy and linear:
         data = held({"X": X, **beside}, client)
         X, there = data.pop("X"), _here(data)
-        return Streamed(X, there["y"], executor), there, ""
-    there = _here({"X": X, **beside})
+        return Streamed(X, there["y"], executor, without), there, ""
+    told = gathering(X, _reads_all(others)) if lazy else ""
+    there = _here(beside, X=X)
     X = there.pop("X")
-    if all(map(is_planned, estimators)):
-        return Streamed(X, there["y"], executor), there, ""
-    return X, there, f"X was gathered in this process: {_WHOLE}" if lazy else ""
+    if all(map(is_planned, families.values())):
+        return Streamed(X, there["y"], executor, without), there, told
+    return X, there, told
 
 
-def _here(data: Mapping[str, Any]) -> dict[str, Any]:
+def _reads_all(finals: Mapping[str, Any]) -> str:
+    """Why rows are gathered for the last steps of these families."""
+    name, final = next(iter(finals.items()))
+    of = f" of family `{name}`" if name else ""
+    return f"{type(final).__name__}{of} is no linear model that reads blocks of rows"
+
+
+def _here(beside: Mapping[str, Any], **checked: Any) -> dict[str, Any]:
     """Data in this process, such that scikit-learn can index them."""
-    _check_room(data)
+    _check_room(beside)
+    data = {**checked, **beside}
     return _indexable(dict(zip(data, collected_together(*data.values()), strict=True)))
 
 
 def _check_room(data: Mapping[str, Any]) -> None:
     for name, value in data.items():
         if is_dask(value):
-            why = _WHOLE if name == "X" else ""
-            check_room(value, name, GATHERED * memory_limit(), why)
+            check_room(value, name, GATHERED * memory_limit(), declare=False)
 
 
 def _indexable(data: Mapping[str, Any]) -> dict[str, Any]:

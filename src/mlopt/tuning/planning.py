@@ -79,6 +79,7 @@ def search_plan(
         choices.append(Choice(FINAL, "the best configuration", "all rows", seconds))
     estimates = _estimates(search, choices, forecasts)
     predicted = estimates[0].seconds if estimates else search.timeout
+    _gather(search, problem, ways)
     notes = (*_notes(search, problem, apart=where), *_where(problem, ways))
     counted = to_run(search, problem, ways, choices, each, rungs)
     return Plan(_title(search), counted, predicted, notes=notes, estimates=estimates)
@@ -172,23 +173,13 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
 
 
 def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]:
-    """What happens to the rows of a Dask collection, and to few rows beside workers.
-
-    Raises
-    ------
-    InputError
-        When some fits must be given all of them, and they are too large for this process.
-    """
+    """What happens to the rows of a Dask collection, and to few rows beside workers."""
     if problem.told:
         yield problem.told
     scans = (way.task and way.parts.steps for own in ways.values() for way in own)
     if problem.near is not None and any(scans):
         yield "scans of few rows behind preprocessing run in this process"
-    if isinstance(problem.X, Rows):
-        alone = (way.reason for own in ways.values() for way in own if way.task is None)
-        if why := next(alone, None):
-            size = format_bytes(problem.X.nbytes)
-            yield f"X, {size}, is gathered in this process: {why}"
+    yield from problem.gathers
     if not isinstance(problem.X, Streamed):
         return
     every = [way for own in ways.values() for way in own]
@@ -200,12 +191,27 @@ def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]
             size = format_bytes(problem.n * chain.row_bytes)
             yield f"rows behind preprocessing, {size} a split, are gathered: {_BY_COLUMNS}"
             break
-    for way in every:
-        why = way.reason or problem.X.why_gathered(way.parts.key, way.parts.steps)
-        if why and way.parts.steps and problem.X.lazy:
-            size = format_bytes(problem.X.to_gather(why))
-            yield f"X, {size}, is gathered in this process: {why}"
-            return
+
+
+def _gather(search: Any, problem: Problem, ways: Mapping[str, Sequence[Way]]) -> None:
+    """Note why the rows of a Dask collection come to this process, where they must.
+
+    Raises
+    ------
+    InputError
+        When they are too many.
+    """
+    lazy = isinstance(problem.X, Rows) or getattr(problem.X, "lazy", False)
+    if not lazy or problem.gathers:
+        return
+    for name, own in ways.items():
+        of = f"`{name}`: " if len(ways) > 1 else ""
+        for way in own:
+            if why := way.reason or problem.why_gathered(way.parts):
+                problem.gather(of + why, declare=not way.reason)
+                return
+    if search.refit and search.return_predictions:
+        problem.gather("`return_predictions` fits whole models, split by split")
 
 
 def _name(thing: Any) -> str:

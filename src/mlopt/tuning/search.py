@@ -374,8 +374,9 @@ class ModelSearchCV(OnDask):
     def _explain(self, scheduler: Scheduler) -> None:
         seconds = getattr(self, "refit_time_", None) if self.refit else None
         plan = scheduler.measured_plan(seconds)
-        told = tuple(getattr(scheduler.batch.problem.X, "told", ()))
-        self.plan_ = replace(plan, notes=(*plan.notes, *told))
+        told = scheduler.batch.problem.gathers  # the run may have come to more
+        news = [note for note in told if note not in plan.notes]
+        self.plan_ = replace(plan, notes=(*plan.notes, *news))
 
     def _first_estimator(self) -> Any:
         """The estimator, or that of the first family."""

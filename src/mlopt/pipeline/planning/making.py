@@ -321,10 +321,13 @@ def graph_behind(
     sources: tuple[Operator, Operator | None, Operator | None],
     samples: Samples,
     resources: Callable[[], Resources],
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> tuple[Sinks, Builder, Trial]:
     """The graph of transformers, each in the cheapest way that reads blocks of rows.
 
-    And what a sample gives. Prices are asked for only where there is a choice.
+    And what a sample gives. Prices are asked for only where there is a choice, and some
+    rule may choose: not ``without`` it.
     """
 
     def made() -> tuple[Sinks, Builder, Trial]:
@@ -333,7 +336,8 @@ def graph_behind(
         sinks = _settled(_build(problem, built, sources[0]), trial, problem.layouts)
         sinks = _first_ways(sinks, trial, samples.blocks)
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
-        if any(op.way and len(ways_of(op.estimator)) > 1 for op in learns):
+        choice = any(op.way and len(ways_of(op.estimator)) > 1 for op in learns)
+        if choice and "choose_ways" not in without:
             found = profile(sinks, samples.all, samples.blocks, resources())
             context = Context(found, 0, passes=found.passes)
             first = {op.token: op for op in learns}

@@ -29,7 +29,6 @@ from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.row_products import beyond
 from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
-from mlopt.pipeline.by_split import Streamed
 from mlopt.training import Limits
 from mlopt.tuning.batch_size import training_bytes
 from mlopt.tuning.crews.families import Views
@@ -112,8 +111,7 @@ class BatchCrew:
     def _dissolve(self, group: list[Scan], error: Exception) -> None:
         self.scans = [scan for scan in self.scans if scan not in group]
         reason = f"its scan raised {type(error).__name__}: {error}"
-        if isinstance(X := self.problem.X, Streamed):
-            X.tell(reason)  # for their own fits, if there is room
+        self.problem.gather(reason)  # for their own fits, if there is room
         for trial in group[0].trials.values():
             self.views.alone(trial, reason)
 

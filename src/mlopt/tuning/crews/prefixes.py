@@ -335,6 +335,8 @@ class Prefixes:
 
 def memory_of_views(problem: Problem) -> int:
     """Bytes of preprocessed rows that may be kept, here or on workers."""
+    if problem.budget is not None:
+        return problem.budget
     if isinstance(problem.X, Streamed):
         return budget_bytes("auto", problem.executor)
     return int(VIEW_MEMORY * problem.resources.memory)

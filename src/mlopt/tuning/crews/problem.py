@@ -21,7 +21,7 @@ from mlopt.cluster.near import are_near
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.look import rarest
 from mlopt.locking import cached_property
-from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.by_split import Streamed, gathering
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -77,6 +77,10 @@ class Problem:
     """Whether scikit-learn's metadata routing says who gets what."""
     estimators: Mapping[str, Any] = field(default_factory=dict)
     """Of each family, as it was before splits were drawn; as given where none is."""
+    budget: int | None = None
+    """Bytes of preprocessed rows that may be kept, where a pipeline says how many."""
+    gathers: list[str] = field(default_factory=list)
+    """What plans say of the rows that come to this process, and why they do."""
 
     @cached_property
     def n(self) -> int:
@@ -225,7 +229,25 @@ class Problem:
         """X, if it is read block by block and so are the rows behind ``parts``."""
         X = self.X
         reads = isinstance(X, Streamed) and bool(parts.steps)
-        return X if reads and not X.why_gathered(parts.key, parts.steps) else None
+        return X if reads and not self.why_gathered(parts) else None
+
+    def why_gathered(self, parts: Parts) -> str:
+        """Why the rows behind ``parts`` cannot be made block by block; "" if they can."""
+        if not (isinstance(self.X, Streamed) and parts.steps):
+            return ""
+        return self.X.why_gathered(parts.key, parts.steps)
+
+    def gather(self, why: str, *, declare: bool = False) -> None:
+        """Note that X comes to this process, and why; see `gathering`.
+
+        Raises
+        ------
+        InputError
+            When it is larger than this process may hold, with the reason.
+        """
+        told = gathering(self.X, why, declare=declare)
+        if told and told not in self.gathers:
+            self.gathers.append(told)
 
     @cached_property
     def gathered(self) -> Any:
@@ -236,7 +258,11 @@ class Problem:
         InputError
             When it is larger than this process may hold.
         """
-        return self.X.collect() if isinstance(self.X, Rows | Streamed) else self.X
+        if not isinstance(self.X, Rows | Streamed):
+            return self.X
+        if not self.gathers:
+            self.gather("a fit must be given all rows")
+        return self.X.collect()
 
     def scanned(self, matrix: Any) -> Executor:
         """Where passes over a matrix behind steps run, if it is brought here."""

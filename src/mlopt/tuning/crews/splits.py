@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from mlopt.errors import InputError
-from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.by_split import Streamed, gathering
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 
@@ -35,6 +35,7 @@ def make_splits(
     *,
     n: int,
     classifier: bool,
+    told: list[str] | None = None,
 ) -> tuple[Split, ...]:
     """The splits of any splitter, asked as scikit-learn asks it.
 
@@ -51,6 +52,8 @@ def make_splits(
     n : int
         How many rows there are.
     classifier : bool
+    told : list of str, optional
+        Takes what plans must say of rows that are gathered for it.
 
     Raises
     ------
@@ -60,7 +63,8 @@ def make_splits(
         fit in memory.
     """
     splitter = check_cv(cv, y, classifier=classifier)
-    rows = _readable(X, splitter) if isinstance(X, Rows | Streamed) else X
+    told = [] if told is None else told
+    rows = _readable(X, splitter, told) if isinstance(X, Rows | Streamed) else X
     given = dict(params or {})
     expected = splitter.get_n_splits(rows, y, **given)
     splits = tuple(
@@ -96,7 +100,7 @@ def row_sets(
     return weights, judged
 
 
-def _readable(X: Rows | Streamed, splitter: Any) -> Any:
+def _readable(X: Rows | Streamed, splitter: Any, told: list[str]) -> Any:
     """What a splitter is given for rows that live on a cluster."""
     if type(splitter).__module__ == "sklearn.model_selection._split":
         return np.zeros((X.n, 1))  # scikit-learn's own look at the length of X only
@@ -106,6 +110,8 @@ def _readable(X: Rows | Streamed, splitter: Any) -> Any:
             f"of rows on a cluster: {type(splitter).__name__} may read the rows, and they "
             "do not fit in memory here. Give (train, test) row numbers instead."
         )
+    reads = f"{type(splitter).__name__}, given as `cv`, may read the rows"
+    told += filter(None, [gathering(X, reads)])
     return X.collect()
 
 
