@@ -107,6 +107,9 @@ class Chain:
         return rebuild((self.sink,), restricted)[0]
 
 
+_DECLARE = "or declare steps of your own with `mlopt.register`, so that rows are streamed"
+
+
 def gathering(X: Any, why: str, *, declare: bool = False) -> str:
     """What a plan says where all rows come to this process; "" where they are here.
 
@@ -125,7 +128,7 @@ def gathering(X: Any, why: str, *, declare: bool = False) -> str:
     data = X.data if isinstance(X, Streamed) else X
     if not (isinstance(data, Rows) or is_dask(data)):
         return ""
-    size = check_room(data, "X", GATHERED * memory_limit(), why, declare=declare)
+    size = check_room(data, "X", GATHERED * memory_limit(), why, _DECLARE if declare else "")
     return f"X, {format_bytes(size)}, is gathered in this process: {why}"
 
 

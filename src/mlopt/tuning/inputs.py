@@ -307,7 +307,7 @@ def _here(beside: Mapping[str, Any], **checked: Any) -> dict[str, Any]:
 def _check_room(data: Mapping[str, Any]) -> None:
     for name, value in data.items():
         if is_dask(value):
-            check_room(value, name, GATHERED * memory_limit(), declare=False)
+            check_room(value, name, GATHERED * memory_limit())
 
 
 def _indexable(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -272,43 +272,22 @@ def gathered(data: Mapping[str, Any], room: float, why: str = "") -> dict[str, A
     return dict(zip(data, collected_together(*data.values()), strict=True))
 
 
-<<<<<<< HEAD
 def check_room(data: Any, name: str, room: float, why: str = "", advice: str = "") -> float:
-    """Bytes of a Dask collection that is to be gathered.
-=======
-def check_room(
-    data: Any, name: str, room: float, why: str = "", *, declare: bool = True
-) -> float:
     """Bytes of a Dask collection, or of `Rows`, that is to be gathered.
->>>>>>> q2
 
     Raises
     ------
     InputError
-<<<<<<< HEAD
         When they are more than ``room``, with the reason ``why``, and what else than more
         memory would do.
-=======
-        When they are more than ``room``, with the reason ``why``; and that steps may be
-        declared, if that helps.
->>>>>>> q2
     """
     size = _size(data) if is_dask(data) else float(data.nbytes)
     if size > room:
-<<<<<<< HEAD
         reason = f": {why.removesuffix('.')}" if why else ""
         raise InputError(
             f"`{name}` must be gathered in one place, and takes "
             f"{format_bytes(size)}, more than the {format_bytes(room)} that there are"
             f"{reason}. Give more memory, {advice or 'or fewer rows'}."
-=======
-        declared = ", or declare steps of your own with `mlopt.register`"
-        out = f"{declared}, so that rows are streamed" if declare else ""
-        raise InputError(
-            f"`{name}` must be gathered in one place, and takes {size:.0f} "
-            f"bytes where there are {room:.0f}{why and f': {why}'}. Give more memory"
-            f"{out}."
->>>>>>> q2
         )
     return size
 
