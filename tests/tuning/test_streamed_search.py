@@ -41,6 +41,7 @@ from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
 from mlopt.pipeline.planning import making
+from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.rows import Block
 
 # Workers cannot import this file: its functions travel whole.
@@ -300,15 +301,19 @@ def test_a_search_keeps_what_the_settings_of_its_pipeline_allow(
     X, y = table()
     lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
     asked: list[tuple[bool, int]] = []
-    rows, ways = Streamed._behind, making.choose_ways
-    monkeypatch.setattr(
-        Streamed, "_behind", lambda self, sinks, kept: (
-            asked.append((kept, len(sinks))), rows(self, sinks, kept))[1]
-    )  # fmt: skip
-    chosen: list[Any] = []
-    monkeypatch.setattr(
-        making, "choose_ways", lambda *of: (chosen.append(of), ways(*of))[1]
-    )
+    rows, chosen = Streamed._behind, []
+    choose = choose_ways
+
+    def behind(self: Streamed, sinks: Any, kept: bool) -> Any:
+        asked.append((kept, len(sinks)))
+        return rows(self, sinks, kept)
+
+    def chosen_ways(*of: Any) -> Any:
+        chosen.append(of)
+        return choose(*of)
+
+    monkeypatch.setattr(Streamed, "_behind", behind)
+    monkeypatch.setattr(making, choose.__name__, chosen_ways)
     steps = StandardScaler(), PCA(3), logistic()
     found = search(mlopt.make_pipeline(*steps, **given)).fit(lazy, y)
     assert asked == [(kept, 3), (kept, 1)]

@@ -128,7 +128,9 @@ def gathering(X: Any, why: str, *, declare: bool = False) -> str:
     data = X.data if isinstance(X, Streamed) else X
     if not (isinstance(data, Rows) or is_dask(data)):
         return ""
-    size = check_room(data, "X", GATHERED * memory_limit(), why, _DECLARE if declare else "")
+    size = check_room(
+        data, "X", GATHERED * memory_limit(), why, _DECLARE if declare else ""
+    )
     return f"X, {format_bytes(size)}, is gathered in this process: {why}"
 
 
