@@ -28,8 +28,8 @@ from mlopt.pipeline.rules.base import Context, Draft
 
 CONTEXT = Context(None, 0)
 NAMES = [
-    "drop_unused", "share_work", "choose_ways", "convert_layouts", "keep_results",
-    "fuse_rows",
+    "count_terms", "drop_unused", "share_work", "choose_ways", "convert_layouts",
+    "keep_results", "fuse_rows",
 ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_what_optimize_means(given: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("given", [{"without": ["cse"]}, ["cse"], "cse"])
 def test_an_unknown_name_says_which_there_are(given: Any) -> None:
-    with pytest.raises(InputError, match="Rules: drop_unused, share_work"):
+    with pytest.raises(InputError, match="Rules: count_terms, drop_unused"):
         left_out(given)
 
 
