@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, ClassVar
 
 import dask.array as da
@@ -22,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.running import applying
+from mlopt.plan import format_bytes
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -132,7 +134,9 @@ def by_maximum(rows: Any) -> Any:
     return rows / np.abs(rows).max(axis=0)
 
 
-def test_rows_that_do_not_fit_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_do_not_fit_are_not_gathered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     read: list[int] = []
 
     def block(rows: Any) -> Any:
@@ -143,8 +147,17 @@ def test_rows_that_do_not_fit_are_not_gathered(monkeypatch: pytest.MonkeyPatch) 
     pipe = mlopt.Pipeline(steps).fit(X, Y)
     lazy = da.from_array(X, chunks=(1500, 3)).map_blocks(block, dtype=float, meta=X[:0])
     monkeypatch.setattr(applying, "memory_limit", lambda: X.nbytes - 1)
-    with pytest.raises(InputError, match=r"`part`.*takes \d+ KiB.*or declare it"):
+    says = r"`part`.*takes \d+ KiB.*or declare it"
+    with pytest.raises(InputError, match=says) as refused:
         pipe.predict(lazy)
+    with pytest.raises(InputError) as foreseen:
+        pipe.explain(lazy, method="predict")
+    assert str(foreseen.value) == str(refused.value)
     assert not read
     monkeypatch.setattr(applying, "memory_limit", lambda: X.nbytes)
+    with caplog.at_level(logging.WARNING, "mlopt"):
+        plan = pipe.explain(lazy, method="predict")
+    assert not caplog.text
+    gathered = f"all rows of X are gathered for `predict`, {format_bytes(X.nbytes)}"
+    assert any("Step `part`" in note and gathered in note for note in plan.notes)
     assert len(pipe.predict(lazy)) == len(X)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import sklearn
@@ -111,6 +113,93 @@ def test_metadata_that_nobody_decided_about_is_an_error() -> None:
     for pipeline in (theirs, ours):
         with pytest.raises(ValueError, match="word"):
             pipeline.fit(X, y, word=1)
+
+
+class Obeys(ClassifierMixin, BaseEstimator):
+    """Knows whether metadata were routed while it was fitted."""
+
+    def fit(self, X: Any, y: Any) -> Obeys:
+        self.classes_ = np.unique(y)
+        self.routed_ = sklearn.get_config()["enable_metadata_routing"]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+
+@SIZES
+@pytest.mark.usefixtures("routing")
+def test_routing_without_metadata_changes_no_plan(n: int) -> None:
+    X, y = numbers(n)
+    ours, theirs = both([("scale", StandardScaler()), ("clf", LogisticRegression())])
+    theirs.fit(X, y)
+    notes = "\n".join((*ours.fit(X, y).plan_.notes, *ours.explain(X, y).notes))
+    assert "rules that changed the plan" in notes
+    assert "routed" not in notes
+    assert_same(ours.predict_proba(X), theirs.predict_proba(X))
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-3)
+    ours["scale"].set_fit_request(sample_weight=False)
+    ours["clf"].set_fit_request(sample_weight=True)
+    assert "metadata are routed: `sample_weight`" in "\n".join(
+        ours.fit(X, y, sample_weight=np.ones(n)).plan_.notes
+    )
+
+
+@SIZES
+@pytest.mark.usefixtures("routing")
+def test_steps_that_ask_whether_metadata_are_routed_are_told(n: int) -> None:
+    X, y = numbers(n)
+    ours = mlopt.Pipeline([("scale", StandardScaler()), ("obeys", Obeys())])
+    assert ours.fit(X, y)[-1].routed_
+    rows = da.from_array(X, chunks=(n // 3, -1))
+    assert ours.fit(rows, da.from_array(y, chunks=n // 3))[-1].routed_
+
+
+@pytest.mark.usefixtures("routing")
+def test_rows_of_dask_stay_lazy_where_no_metadata_are_given(caplog: Any) -> None:
+    X, y = numbers(300)
+    rows, targets = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    ours, theirs = both([("scale", StandardScaler()), ("clf", LogisticRegression())])
+    theirs.fit(X, y)
+    with caplog.at_level(logging.WARNING, "mlopt"):
+        found = ours.fit(rows, targets).predict(rows)
+    assert isinstance(found, da.Array)
+    assert "gathered" not in caplog.text
+    assert_same(found.compute(), theirs.predict(X))
+    part = mlopt.gather(StandardScaler(), MinMaxScaler())
+    assert isinstance(part.fit(rows).transform(rows), da.Array)
+
+
+@pytest.mark.usefixtures("routing")
+def test_what_gathers_rows_of_dask_says_which_metadata_it_is_for(caplog: Any) -> None:
+    X, y = numbers(300)
+    rows, targets = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    clf = LogisticRegression().set_score_request(sample_weight=True)
+    ours = mlopt.Pipeline([("scale", StandardScaler()), ("clf", clf)]).fit(rows, targets)
+    with caplog.at_level(logging.WARNING, "mlopt"):
+        ours.score(rows, targets, sample_weight=np.ones(300))
+    assert "`sample_weight` given: scikit-learn's own loop runs" in caplog.text
+
+
+@SIZES
+def test_steps_that_ask_for_metadata_are_planned_without(n: int) -> None:
+    X, y = numbers(n)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scale = StandardScaler().set_fit_request(sample_weight=True)
+        clf = LogisticRegression().set_score_request(sample_weight=False)
+    ours, theirs = both([("scale", scale), ("clf", clf)])
+    assert "rules that changed" in "\n".join(ours.fit(X, y).plan_.notes)
+    assert_same(ours.predict(X), theirs.fit(X, y).predict(X))
+    assert str(ours.get_metadata_routing()) == str(theirs.get_metadata_routing())
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_score_without_weights_is_refused_as_there() -> None:
+    X, y = numbers(60)
+    ridge = Ridge().set_score_request(sample_weight=False)
+    for pipeline in both([("scale", StandardScaler()), ("r", ridge)]):
+        with pytest.raises(TypeError, match="not routed"):
+            pipeline.fit(X, y).score(X, y)
 
 
 @SIZES

@@ -10,9 +10,10 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
 from mlopt.cluster import local_cluster
@@ -20,6 +21,7 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.fits import registry
 from mlopt.pipeline.library.learning import BlockLeastSquares
+from mlopt.plan import format_bytes
 from mlopt.stats import Stats
 
 N, CHUNK = 6000, 1500
@@ -219,6 +221,23 @@ def test_an_undeclared_function_is_gathered_and_the_plan_says_so() -> None:
     assert N in SEEN
     note = "halved is not declared row-wise: run on all rows at once"
     assert note in pipeline.plan_.explain()
+    assert (
+        f"all rows gathered in one place: {format_bytes(X.nbytes)}"
+        in pipeline.plan_.explain()
+    )
+
+
+@pytest.mark.parametrize("last", [DecisionTreeClassifier(max_depth=2), SGDClassifier()])
+def test_a_known_class_that_is_given_all_rows_is_said_to_gather_them(last: Any) -> None:
+    X, y = LAZY[0], (LAZY[1] > 0).astype(int)
+    note = f"all rows gathered in one place: {format_bytes(X.nbytes)}"
+    pipeline = mlopt.make_pipeline(StandardScaler(), last)
+    for plan in (pipeline.explain(X, y), pipeline.fit(X, y).plan_):
+        assert note in plan.choices[-1].notes
+    here = mlopt.make_pipeline(StandardScaler(), last).explain(X.compute(), y.compute())
+    assert "gathered" not in here.explain()
+    few = pipeline.fit(X[:300].rechunk((100, -1)), y[:300].rechunk(100)).plan_
+    assert "all rows gathered in one place" in few.choices[-1].notes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import sklearn.pipeline
 from sklearn.pipeline import FeatureUnion, _name_estimators
-from sklearn.utils.metadata_routing import _routing_enabled
 
 from mlopt.errors import InputError
 from mlopt.pipeline.estimator import Pipeline
@@ -19,7 +18,7 @@ class Gathered(FeatureUnion):
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Gathered:
         """Fit the parts; what they have in common once."""
-        if params or _routing_enabled():
+        if params:
             super().fit(X, y, **params)
             return self
         Pipeline([("gather", self)]).fit(X, y)
@@ -27,7 +26,7 @@ class Gathered(FeatureUnion):
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """`fit`, and the columns of the parts side by side."""
-        if params or _routing_enabled():
+        if params:
             return super().fit_transform(X, y, **params)
         return Pipeline([("gather", self)]).fit_transform(X, y)
 

@@ -11,8 +11,9 @@ from typing import Any
 import sklearn.pipeline
 from sklearn.base import _fit_context
 from sklearn.pipeline import _final_estimator_has
-from sklearn.utils.metadata_routing import _routing_enabled
+from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
 from mlopt.cluster.near import are_near
@@ -76,8 +77,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
     -----
     Steps that are not known, or declared with `mlopt.register`, to go row by row are given
     all rows, gathered in one place.
-    With metadata routing, `transform_input` or `memory`, steps run as scikit-learn runs
-    them.
+    With metadata that are routed, `transform_input` or `memory`, steps run as scikit-learn
+    runs them.
 
     References
     ----------
@@ -121,7 +122,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         InputError
             When a step cannot be fitted to these data: it is named, before others run.
         """
-        if why := self._not_planned(X):
+        if why := self._not_planned(X, params):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
             X, y, params = self._whole(X, y, params, "fit", why)
@@ -140,7 +141,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         they are those of the steps' own ``fit_transform``, in this process: what
         ``transform`` would make of the same rows may be something else.
         """
-        if why := self._not_planned(X):
+        if why := self._not_planned(X, params):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
             X, y, params = self._whole(X, y, params, "fit_transform", why)
@@ -171,7 +172,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         Plan
             Every choice with what was rejected, and predicted seconds and bytes.
         """
-        if why := self._not_planned(X):
+        if why := self._not_planned(X, params):
             return plain_plan(self, None, why, method)
         if method != "fit":
             return explain_application(self, method, framed(X))
@@ -275,23 +276,26 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_final_estimator_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """The last step's score of its predictions."""
-        if not params and not _routing_enabled():
+        if not params and not (_routing_enabled() and sample_weight is not None):
+            if _routing_enabled():  # a step may refuse to be asked for weights
+                check_is_fitted(self)
+                process_routing(self, "score", sample_weight=None)
             X = framed(X)
             found = applying.score(self, X, y, sample_weight)
             if found is not NotImplemented:
                 return found
         params = {"sample_weight": sample_weight, **params}
-        X, y, params = self._whole(X, y, params, "score", _TOGETHER)
+        X, y, params = self._whole(X, y, params, "score", _given(params))
         return super().score(X, y, **params)
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
-        if not params and not _routing_enabled() and X is not None:
+        if not params and X is not None:
             X = framed(X)
             result = applying.apply_pipeline(self, method, X)
             if result is not NotImplemented:
                 return result
             return getattr(super(), method)(X)
-        X, _, params = self._whole(X, None, params, method, _TOGETHER)
+        X, _, params = self._whole(X, None, params, method, _given(params))
         return getattr(super(), method)(X, **params)
 
     def _whole(
@@ -308,10 +312,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
         steps = (name for name, one in self.steps if not goes_by_rows(one, fitted=False))
         return next(steps, None)
 
-    def _not_planned(self, X: Any) -> str:
+    def _not_planned(self, X: Any, params: Mapping[str, Any]) -> str:
         """What is asked for that only scikit-learn's own loop does; or ""."""
-        if _routing_enabled():
-            return "metadata routing is enabled"
+        if params and _routing_enabled():
+            return f"metadata are routed: {_named(params)}"
         for name in ("transform_input", "memory"):
             if getattr(self, name) is not None:
                 return f"`{name}` is given"
@@ -442,6 +446,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 PIPELINES.add(Pipeline)
+
+
+def _named(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{name}`" for name, value in params.items() if value is not None)
+
+
+def _given(params: Mapping[str, Any]) -> str:
+    """Why scikit-learn's own loop runs, where that is for what a method is given."""
+    return f"{named} given: {_TOGETHER}" if (named := _named(params)) else _TOGETHER
 
 
 def _collected(params: Mapping[str, Any]) -> dict[str, Any]:

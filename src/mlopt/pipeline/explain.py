@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
 from mlopt.identity import is_known
+from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.graph.operators import (
     Apply,
     Convert,
@@ -18,6 +20,7 @@ from mlopt.pipeline.graph.operators import (
     Operator,
     Outcome,
     Select,
+    Source,
     one_line,
 )
 from mlopt.pipeline.graph.schedule import Job, Timetable, executions, members, schedule
@@ -26,7 +29,12 @@ from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import history
 from mlopt.pipeline.profiling.profile import Option, Profile
 from mlopt.pipeline.rules.choose_ways import TRIFLE
-from mlopt.pipeline.running.applying import are_few, plan_application, why_plain
+from mlopt.pipeline.running.applying import (
+    are_few,
+    note_gathered,
+    plan_application,
+    why_plain,
+)
 from mlopt.pipeline.running.execute import Execution
 from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
 from mlopt.rows.source import is_dask
@@ -86,10 +94,13 @@ def to_plan(
 def explain_application(pipeline: Any, method: str, X: Any) -> Plan:
     """The plan of a method of a fitted pipeline; nothing is run but a few rows.
 
+    Bytes of a Dask frame that would be gathered are counted, as the method counts them.
+
     Raises
     ------
     InputError
-        When the pipeline has no such method for all rows, or has not been fitted.
+        When the pipeline has no such method for all rows, or has not been fitted; or when
+        rows that the method would gather do not fit.
     """
     if method not in _METHODS or not hasattr(pipeline, method):
         known = [name for name in _METHODS if hasattr(pipeline, name)]
@@ -100,7 +111,10 @@ def explain_application(pipeline: Any, method: str, X: Any) -> Plan:
     planned = plan_application(pipeline, method, X)
     if not is_dask(X) and (why := why_plain(planned)):
         return plain_plan(pipeline, None, why, method)
-    return to_plan(pipeline, planned, method=method)
+    plan = to_plan(pipeline, planned, method=method)
+    if is_dask(X) and (note := note_gathered(pipeline, method, X, planned)):
+        return replace(plan, notes=(*plan.notes, note))
+    return plan
 
 
 _METHODS = (
@@ -192,7 +206,7 @@ def _choice(
     notes = [text for token, text in planned.draft.notes if token == op.token]
     notes += _input_notes(op, profile, planned)
     notes += _doubt_notes(op, profile)
-    notes += [*_gathered_notes(op), *_kept_notes(op, own, planned)]
+    notes += [*_gathered_notes(op, planned), *_kept_notes(op, own, planned)]
     measured, ran = None, {}
     if run is not None:
         found = [took for one in own if (took := run.took(one)) is not None]
@@ -282,15 +296,32 @@ def _doubt_notes(op: Operator, profile: Profile | None) -> list[str]:
     return []
 
 
-def _gathered_notes(op: Operator) -> list[str]:
-    """Why a step of the user is given all rows in one place."""
+def _gathered_notes(op: Operator, planned: Planned) -> list[str]:
+    """Whether a step is given all rows in one place, and why one of the user is."""
+    found = []
     if isinstance(op, Apply) and op.scope == "all" and isinstance(op.model, Given):
         name = _name(op.model.model)
-        return [f"{name} is not declared row-wise: run on all rows at once"]
+        found = [f"{name} is not declared row-wise: run on all rows at once"]
     if isinstance(op, Learn) and op.transforms and not is_known(type(op.estimator)):
         name = type(op.estimator).__name__
-        return [f"{name} is not declared row-wise: fitted and run on all rows at once"]
-    return []
+        found = [f"{name} is not declared row-wise: fitted and run on all rows at once"]
+    if isinstance(op, Learn | Apply) and _gathers(op, planned):
+        profile = planned.profile
+        size = f": {format_bytes(profile.bytes(op.x))}" if profile is not None else ""
+        found.append(f"all rows gathered in one place{size}")
+    return found
+
+
+def _gathers(op: Learn | Apply, planned: Planned) -> bool:
+    """Whether rows that Dask has in several blocks come together for a step."""
+    if op.token in planned.context.known:
+        return False
+    if isinstance(op, Apply):
+        whole = op.scope == "all"
+    else:
+        whole = op.way is None or (isinstance(op.way, ManyPasses) and op.way.gathers)
+    sources = (one for one in walk([op.x]) if isinstance(one, Source) and one.lazy)
+    return whole and any(planned.sources[one.token].count > 1 for one in sources)
 
 
 def _name(transformer: Any) -> str:

@@ -35,6 +35,7 @@ class Operator:
     """
 
     gives_rows: ClassVar[bool] = True
+    _sees: ClassVar[str] = "meaning"
 
     step: str
     token: str = field(init=False, repr=False)
@@ -42,13 +43,18 @@ class Operator:
     def __post_init__(self) -> None:
         # Taken once, from the inputs' tokens: hashing the whole tree at every comparison
         # would be exponential on a diamond-shaped graph.
-        parts = [_token(value) for value in self._logical()]
+        parts = [_token(value, self._sees) for value in self._logical()]
         object.__setattr__(self, "token", join(type(self).__qualname__, *parts))
 
     @property
     def meaning(self) -> str:
         """The token of what is left when all that changes no number is left out."""
         return self.token
+
+    @property
+    def origin(self) -> str:
+        """The meaning of what a model learns from, and is applied to: see `Count`."""
+        return self.meaning
 
     @cached_property
     def inputs(self) -> tuple[Operator, ...]:
@@ -135,6 +141,10 @@ class Only(Operator):
     x: Operator
     counts: Operator
 
+    @property
+    def origin(self) -> str:
+        return join(type(self).__qualname__, self.x.origin, self.counts.origin)
+
     def describe(self) -> str:
         return "rows of a split"
 
@@ -166,6 +176,7 @@ class Learn(Operator):
     """
 
     gives_rows = False
+    _sees = "origin"
 
     estimator: Any = field(metadata=_PHYSICAL)
     x: Operator
@@ -234,6 +245,8 @@ class Apply(Operator):
         As of `Learn`.
     """
 
+    _sees = "origin"
+
     model: Operator
     x: Operator
     method: str = "transform"
@@ -246,6 +259,16 @@ class Apply(Operator):
 
     def describe(self) -> str:
         return self.model.describe()
+
+
+@dataclass(frozen=True, eq=False)
+class Count(Apply):
+    """Documents as counted terms, from which a vectorizer learns, and makes its columns,
+    what it would from the documents: to it they are the same rows."""
+
+    @property
+    def origin(self) -> str:
+        return self.x.origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,6 +379,10 @@ class Fused(Operator):
     def meaning(self) -> str:
         return self.body.meaning
 
+    @property
+    def origin(self) -> str:
+        return self.body.origin
+
     @cached_property
     def inputs(self) -> tuple[Operator, ...]:
         return self.reads
@@ -385,9 +412,9 @@ def _frames(estimator: Any) -> bool:
     return str(_get_output_config("transform", estimator)["dense"]) != "default"
 
 
-def _token(value: Any) -> str:
+def _token(value: Any, sees: str = "meaning") -> str:
     if isinstance(value, Operator):
-        return value.meaning
+        return str(getattr(value, sees))
     if _is_operators(value):
         return join(*(v.meaning for v in value))
     return token_of(value)

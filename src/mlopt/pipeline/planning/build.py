@@ -31,7 +31,6 @@ from mlopt.pipeline.graph.operators import (
     Select,
     Source,
 )
-from mlopt.pipeline.planning.expansions import expand
 from mlopt.pipeline.steps.copies import (
     blank_copy,
     cloned,
@@ -156,10 +155,6 @@ class Builder:
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
         _check_methods(path, transformer)
         plain = not self.params.get(path)
-        expanded = expand(path, self._configured(transformer), x) if plain else None
-        if expanded is not None:
-            rows, self.models[path] = expanded
-            return rows
         # What has only `fit_transform`, as TSNE, is the last: others were checked.
         if not hasattr(transformer, "transform") and not hasattr(
             transformer, "fit_transform"

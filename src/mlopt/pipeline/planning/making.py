@@ -28,7 +28,7 @@ from mlopt.pipeline.graph.operators import Apply, Join, Learn, Operator, Source
 from mlopt.pipeline.graph.schedule import in_turn, takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
-from mlopt.pipeline.planning.optimizer import Applied, optimize
+from mlopt.pipeline.planning.optimizer import FIRST, Applied, first_rules, optimize
 from mlopt.pipeline.planning.worth import Worth, worth
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.samples import Samples
@@ -134,9 +134,9 @@ def make_plan(
     priced = priced or not plainly
     chosen: dict[str, dict[str, Any]] = {}  # which may take long, and are asked once
     with generators_as_they_were(), unheard():
-        sinks, built, found = samples.enough_for(
+        sinks, built, found, first = samples.enough_for(
             lambda: _profiled(
-                problem, samples, resources, (X, y, weight), room, priced, chosen
+                problem, samples, resources, (X, y, weight), room, priced, chosen, without
             )
         )
     draft = Draft(sinks)
@@ -161,12 +161,14 @@ def make_plan(
     at_once = at_once and (in_turn(sinks) or not drawn)
     found_out = None if plainly else found
     context = Context(found_out, room, learnt, passes, there, keep, at_once)
-    draft, log = optimize(draft, context, without=without)
+    draft, log = optimize(draft, context, without={*without, *FIRST})
     foreseen = known.plainly if known else None
     brief = foreseen is not None and foreseen <= BRIEF
     draft = replace(draft, brief=draft.at_once and brief)
     took = time.perf_counter() - begin
-    return Planned(draft, built, sources, found, log, context, took, plainly, foreseen)
+    return Planned(
+        draft, built, sources, found, (*first, *log), context, took, plainly, foreseen
+    )
 
 
 def _not_worth_it(
@@ -191,29 +193,31 @@ def _profiled(
     room: float,
     priced: bool,
     chosen: dict[str, dict[str, Any]],
-) -> tuple[Sinks, Builder, Profile | None]:
-    """The graph with everything that only data can tell; and what it costs."""
+    without: frozenset[str],
+) -> tuple[Sinks, Builder, Profile | None, tuple[Applied, ...]]:
+    """The graph with everything that only data can tell; what it costs; the first rules."""
     X, y, weight = sources
     one = samples.blocks == 1
 
     def example(op: Operator) -> Any:
-        found = samples.example(op)
+        found = samples.example(first_rules((op,), without)[0][0])
         return usable(found) if op is X else found  # it may be a list, as it was given
 
     def rows(op: Operator) -> Any:
         return usable(problem.X) if op is X and not is_dask(problem.X) else None
 
     built = Builder(y, example, weight, problem.params, whole=one, rows=rows, chosen=chosen)
-    sinks = _build(problem, built, X)
+    sinks, log = first_rules(_build(problem, built, X), without)
+    built.models.update(_renewed(built.models, sinks))
     if not one:
         sinks = _settled(sinks, samples.large, problem.layouts)
         sinks = _first_ways(sinks, samples.large, samples.blocks)
         built.models.update(_renewed(built.models, sinks))
     if not priced:
-        return sinks, built, None
+        return sinks, built, None, log
     found = profile(sinks, samples.all, samples.blocks, resources(), room)
     _check_gathered(sinks, found)
-    return sinks, built, found
+    return sinks, built, found, log
 
 
 def _check_gathered(sinks: Sinks, found: Profile) -> None:
@@ -331,9 +335,13 @@ def graph_behind(
     """
 
     def made() -> tuple[Sinks, Builder, Trial]:
-        built = Builder(sources[1], samples.example, sources[2], problem.params)
+        def example(op: Operator) -> Any:
+            return samples.example(first_rules((op,))[0][0])
+
+        built = Builder(sources[1], example, sources[2], problem.params)
         trial = samples.large
-        sinks = _settled(_build(problem, built, sources[0]), trial, problem.layouts)
+        sinks, _ = first_rules(_build(problem, built, sources[0]))
+        sinks = _settled(sinks, trial, problem.layouts)
         sinks = _first_ways(sinks, trial, samples.blocks)
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
         choice = any(op.way and len(ways_of(op.estimator)) > 1 for op in learns)

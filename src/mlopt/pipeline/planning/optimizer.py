@@ -10,16 +10,21 @@ from typing import Any
 from mlopt.errors import InputError
 from mlopt.options import switch
 from mlopt.pipeline.graph.operators import Operator
-from mlopt.pipeline.graph.walking import show, walk
+from mlopt.pipeline.graph.walking import Sinks, show, walk
 from mlopt.pipeline.rules.base import Context, Draft, Rule
 from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.pipeline.rules.convert_layouts import convert_layouts
+from mlopt.pipeline.rules.count_terms import count_terms
 from mlopt.pipeline.rules.drop_unused import drop_unused
 from mlopt.pipeline.rules.fuse_rows import fuse_rows
 from mlopt.pipeline.rules.keep_results import keep_results
 from mlopt.pipeline.rules.share_work import share_work
 
+FIRST: dict[str, Rule] = {"count_terms": count_terms}
+"""Rules that run before samples are taken: what they make is tried, and has a price."""
+
 RULES: dict[str, Rule] = {
+    **FIRST,
     "drop_unused": drop_unused,
     "share_work": share_work,
     "choose_ways": choose_ways,
@@ -80,6 +85,14 @@ def optimize(
         log.append(Applied(name, took, draft, new, broken))
         draft = new
     return draft, tuple(log)
+
+
+def first_rules(
+    sinks: Sinks, without: Collection[str] = ()
+) -> tuple[Sinks, tuple[Applied, ...]]:
+    """The graph after the rules that run before samples are taken, and what each did."""
+    draft, log = optimize(Draft(sinks), Context(None, 0), FIRST, without=without)
+    return draft.sinks, log
 
 
 def left_out(optimize: Any) -> frozenset[str]:

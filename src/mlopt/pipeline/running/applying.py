@@ -47,12 +47,13 @@ from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.steps.hearing import heard_once
 from mlopt.pipeline.steps.nested import is_pipeline
 from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
-from mlopt.plan.units import format_bytes
+from mlopt.plan import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
 from mlopt.rows.source import collected_together, is_dask
 
 log = logging.getLogger("mlopt")
+_DECLARE = "or declare it with `mlopt.register(..., row_wise=True)` if it does so"
 
 _MANY, _MANY_IMAGES = 4096, 256
 """Rows from which they are cut: of fewer, scikit-learn's own loop is as fast."""
@@ -226,21 +227,48 @@ def _run(pipeline: Any, planned: Planned, where: Executor) -> Any:
 
 
 def _of_dask(pipeline: Any, method: str, X: Any) -> Any:
-    name, last = pipeline.steps[-1]
-    if gives_lists(last, method):
-        reason = f"Step `{name}` gives a list of arrays"
+    if reason := _of_lists(pipeline, method):
         return getattr(pipeline.export(), method)(*gathered_rows(X, method, reason))
     planned = plan_application(pipeline, method, X)
     if isinstance(planned.draft.sinks[0], Source):
         return NotImplemented
     if (blind := _blind(planned)) is not None:
         with closing(executor()) as where:
-            check_gathered(X, method, blind.step, where.memory or memory_limit())
+            check_gathered(X, method, blind.step, _room_of(where))
             return _run(pipeline, _counted(planned, where), where)
     if (found := _lazily(planned, method, getattr(X, "divisions", ()))) is None:
-        reason = f"Step `{name}` gives frames that Dask does not have"
+        reason = f"Step `{pipeline.steps[-1][0]}` gives frames that Dask does not have"
         return getattr(pipeline, method)(*gathered_rows(X, method, reason))
     return found
+
+
+def _of_lists(pipeline: Any, method: str) -> str:
+    """Why no lazy rows come out, where the last step gives several arrays; or ""."""
+    name, last = pipeline.steps[-1]
+    return f"Step `{name}` gives a list of arrays" if gives_lists(last, method) else ""
+
+
+def _room_of(where: Executor) -> float:
+    return where.memory or memory_limit()
+
+
+def note_gathered(pipeline: Any, method: str, X: Any, planned: Planned) -> str:
+    """What ``<method>`` of a Dask collection says of rows that it gathers; or "".
+
+    Raises
+    ------
+    InputError
+        When they do not fit, as the method does.
+    """
+    if reason := _of_lists(pipeline, method):
+        room, advice = float(memory_limit()), ""
+    elif (blind := _blind(planned)) is not None:
+        reason, advice = _unknown(blind.step), _DECLARE
+        with closing(executor()) as where:
+            room = _room_of(where)
+    else:
+        return ""
+    return _said(reason, method, format_bytes(_size(X, reason, room, advice)))
 
 
 def _counted(planned: Planned, where: Executor) -> Planned:
@@ -340,18 +368,27 @@ def check_gathered(X: Any, what: str, step: str, room: float) -> None:
     InputError
         When they do not fit into ``room`` bytes.
     """
-    reason = f"Step `{step}` is not known to treat each row by itself"
-    advice = "or declare it with `mlopt.register(..., row_wise=True)` if it does so"
-    _check_room(X, what, reason, room, advice)
+    _check_room(X, what, _unknown(step), room, _DECLARE)
+
+
+def _unknown(step: str) -> str:
+    return f"Step `{step}` is not known to treat each row by itself"
+
+
+def _size(X: Any, reason: str, room: float, advice: str = "") -> float:
+    try:
+        return check_room(X, "X", room, advice=advice)
+    except InputError as error:
+        raise InputError(f"{reason}. {error}") from error
+
+
+def _said(reason: str, what: str, size: str) -> str:
+    return f"{reason}: all rows of X are gathered for `{what}`, {size}"
 
 
 def _check_room(X: Any, what: str, reason: str, room: float, advice: str = "") -> None:
-    try:
-        size = check_room(X, "X", room, advice=advice)
-    except InputError as error:
-        raise InputError(f"{reason}. {error}") from error
-    said = "%s: all rows of X are gathered for `%s`, %s."
-    log.warning(said, reason, what, format_bytes(size))
+    size = _size(X, reason, room, advice)
+    log.warning("%s.", _said(reason, what, format_bytes(size)))
 
 
 def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:

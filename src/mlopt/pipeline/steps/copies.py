@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from mlopt import identity
 
@@ -27,6 +28,8 @@ Replace = Callable[[Any, dict[str, Any]], Any]
 
 def is_estimator(value: Any) -> bool:
     """Whether a value can be fitted; classes and plain values cannot."""
+    if isinstance(value, MetadataRequest):  # it has a request called `fit`
+        return False
     return hasattr(value, "__dict__") and hasattr(value, "fit") and not _is_class(value)
 
 

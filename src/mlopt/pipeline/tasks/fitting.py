@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.nested import classifies
-from mlopt.pipeline.tasks.functions import Unforeseen, lent, naming
+from mlopt.pipeline.tasks.functions import Unforeseen, lent, naming, settings_of_a_fit
 from mlopt.rows import Rows
 
 
@@ -36,6 +36,8 @@ class Job:
         As of `Learn`.
     lengths : tuple of int, or None
         Rows of each block, where they come in one; None where blocks tell.
+    settings : mapping
+        scikit-learn's, under which it fits.
     """
 
     step: str
@@ -46,6 +48,7 @@ class Job:
     labelled: bool = False
     writes: str = "never"
     lengths: tuple[int, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=settings_of_a_fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +139,8 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
             rows = Rows.of(tables.as_numbers(whole, flattens=job.way.flattens))
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
-    with lent(job.step, "never" if stacked else job.writes, whole) as own, naming(job.step):
+    writes = "never" if stacked else job.writes
+    with lent(job.step, writes, whole) as own, naming(job.step, job.settings):
         return _as_scikit_learn(job, own, targets, weights, edges)
 
 

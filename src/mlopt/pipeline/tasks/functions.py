@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 from sklearn.utils._set_output import ADAPTERS_MANAGER
@@ -118,6 +118,11 @@ class Recipe(Chain):
 _OF_A_FIT = MappingProxyType({"transform_output": "default"})
 """Which frames a step gives is written in the step itself: the setting of the thread, if
 there is one, would reach inner parts that nobody asked about."""
+
+
+def settings_of_a_fit() -> dict[str, Any]:
+    """scikit-learn's, of this thread, for a fit in another."""
+    return {**get_config(), **_OF_A_FIT}
 
 
 @contextmanager

@@ -30,11 +30,9 @@ LIGHT = frozenset(InverseFrequencies.kinds)
 """Classes that go through their values once, as `numbers.table.LIGHT`."""
 
 
-def _columns(fitted: Any, block: Counted) -> Any:
-    return columns_from(block, fitted)
-
-
 def _transform(fitted: Any, documents: Any) -> Any:
+    if isinstance(documents, Counted):
+        return columns_from(documents, fitted)
     known = np.dtype(fitted.dtype).kind in "fi" and np.dtype(fitted.dtype).itemsize >= 4
     return apply_counts(fitted, documents) if known else fitted.transform(documents)
 
@@ -43,7 +41,5 @@ APPLIES: dict[tuple[type, str], Callable[[Any, Any], Any]] = {
     (CountVectorizer, "transform"): _transform,
     (TfidfVectorizer, "transform"): _transform,
     (HashingVectorizer, "transform"): apply_hashing,
-    (CountVectorizer, "columns"): _columns,
-    (TfidfVectorizer, "columns"): _columns,
 }
 """By class and method: a function of the fitted model and a block."""
