@@ -15,7 +15,7 @@ from tests.pipeline.graphs import DATA, scaled, text, union
 from tests.pipeline.peers import assert_same, both
 
 import mlopt
-from mlopt.pipeline.graph.operators import Learn, Only, Operator, Source
+from mlopt.pipeline.graph.operators import Apply, Learn, Only, Operator, Source
 from mlopt.pipeline.graph.walking import show, walk
 from mlopt.pipeline.planning.optimizer import is_same
 from mlopt.pipeline.rules.base import Context, Draft
@@ -50,9 +50,10 @@ def test_counting_comes_first_and_serves_the_model_and_its_rows() -> None:
         #4 Apply words #3 #2
         """
     )
-    assert [draft.sinks[0].token, draft.sinks[0].model.token] == [
-        rows.token, rows.model.token,
-    ]  # fmt: skip
+    (sink,) = draft.sinks
+    assert isinstance(sink, Apply)
+    assert isinstance(rows, Apply)
+    assert (sink.token, sink.model.token) == (rows.token, rows.model.token)
 
 
 def test_a_second_application_changes_nothing() -> None:
