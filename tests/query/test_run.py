@@ -23,11 +23,15 @@ from mlopt.errors import (
     QuerySyntaxError,
     UnsupportedError,
 )
-from mlopt.query import fitting
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.svm import SOLVERS
+from mlopt.kernels.losses import LOSSES
+from mlopt.query import descent, fitting, planned
 from mlopt.query.model import Model
 from mlopt.query.request import Function, Request
 from mlopt.query.run import Session
 from mlopt.query.store import read_model
+from mlopt.query.words import ALGORITHMS
 
 
 def test_classification_is_logistic_regression(folder: Path, session: Session) -> None:
@@ -159,6 +163,14 @@ def test_a_fit_ends_when_time_is_over(
     assert "revisit TIME" in model.message
     assert model.plan is not None
     assert (model.plan.choices[-1].measured or 0.0) < 5.0  # all passes take 18 s
+
+
+def test_every_algorithm_of_the_language_is_a_way_that_there_is() -> None:
+    ours = {name for name in ALGORITHMS if name not in descent.ALGORITHMS}
+    fits = {name for loss in LOSSES for name in planned.algorithms(loss)}
+    assert ours == fits
+    assert ours <= set(BY_NAME)
+    assert set(SOLVERS) <= set(BY_NAME)
 
 
 def test_names_live_in_a_session(folder: Path, session: Session) -> None:
