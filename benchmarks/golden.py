@@ -6,8 +6,8 @@ each after a first run that nobody times; the data and this script are the same 
 Printed: medians of seconds of both, their ratio, and what each chose; workloads beyond
 ``--slower`` are marked, and make the exit code 1. ``--record FILE`` writes the table as
 JSON; ``--against FILE`` compares with such a table of the same machine, instead of another
-checkout. With ``--cpu`` seconds are those of a processor, planned for and run on one core: they
-hold on a machine that others use.
+checkout. With ``--cpu`` seconds are those of a processor, planned for and run on one core:
+they hold on a machine that others use.
 
     choices      least squares and PCA, dense and sparse, by the estimators
     plans        `mlopt.gd.plan` on a9a, imdb and california to a gap of 1e-3
