@@ -5,8 +5,9 @@ of its own, by turns with the package of this checkout and of the other one (``-
 each after a first run that nobody times; the data and this script are the same for both.
 Printed: medians of seconds of both, their ratio, and what each chose; workloads beyond
 ``--slower`` are marked, and make the exit code 1. ``--record FILE`` writes the table as
-JSON. With ``--cpu`` seconds are those of a processor, planned for and run on one core: they
-hold on a machine that others use.
+JSON; ``--against FILE`` compares with such a table of the same machine, instead of another
+checkout. With ``--cpu`` seconds are those of a processor, planned for and run on one core:
+they hold on a machine that others use.
 
     choices      least squares and PCA, dense and sparse, by the estimators
     plans        `mlopt.gd.plan` on a9a, imdb and california to a gap of 1e-3
@@ -15,8 +16,8 @@ hold on a machine that others use.
     pipelines    pipelines.py's three, on some thousand rows
     foresight    problems drawn by a seed
 
-usage: golden.py --before CHECKOUT [--only search,foresight] [--rounds 3] [--cpu]
-    [--record FILE]
+usage: golden.py --before CHECKOUT | --against FILE [--only search,foresight]
+    [--rounds 3] [--cpu] [--record FILE]
 
 Workloads whose data are missing are named and left out.
 """
@@ -282,7 +283,9 @@ def compared(checkouts, group, name, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", type=Path, help="another checkout")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--before", type=Path, help="another checkout")
+    other.add_argument("--against", type=Path, help="a table that --record has written")
     parser.add_argument("--only", help="groups of workloads")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slower", type=float, default=SLOWER)
@@ -295,15 +298,24 @@ def main():
     checkouts = {"now": HERE.parent}
     if options.before:
         checkouts = {"before": options.before.resolve(), **checkouts}
+    earlier = json.loads(options.against.read_text()) if options.against else {}
     table, slower = {}, 0
     for group in options.only.split(",") if options.only else WORKLOADS:
         for name in WORKLOADS[group]:
             row = compared(checkouts, group, name, options.rounds)
             table[f"{group}: {name}"] = row
+            row = beside(row, earlier.get(f"{group}: {name}"))
             slower += reported(f"{group}: {name}", row, options.slower)
     if options.record:
         options.record.write_text(json.dumps(table, indent=1) + "\n")
     return int(slower > 0)
+
+
+def beside(row, earlier):
+    """The row with what it was in an earlier table, if it is in both."""
+    if isinstance(row, str) or not isinstance(earlier, dict):
+        return row
+    return {"before": earlier["now"], **row}
 
 
 def reported(title, row, limit):

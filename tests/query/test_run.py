@@ -23,11 +23,15 @@ from mlopt.errors import (
     QuerySyntaxError,
     UnsupportedError,
 )
-from mlopt.query import fitting
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.svm import SOLVERS
+from mlopt.kernels.losses import LOSSES
+from mlopt.query import descent, fitting, planned
 from mlopt.query.model import Model
 from mlopt.query.request import Function, Request
 from mlopt.query.run import Session
 from mlopt.query.store import read_model
+from mlopt.query.words import ALGORITHMS
 
 
 def test_classification_is_logistic_regression(folder: Path, session: Session) -> None:
@@ -123,6 +127,50 @@ def test_an_algorithm_is_what_runs(folder: Path, session: Session) -> None:
     model = session.run("RUN regression ON people.csv:2-3 USING ALGORITHM svd")
     assert model.plan.choices[-1].chosen == "svd"
     assert "constraints: EPSILON 0.001" in model.plan.notes
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    ["lbfgs", "newton-cholesky", "dual-newton", "newton-cg", "dual-coordinate-descent"],
+)
+def test_an_algorithm_of_a_support_vector_machine_is_what_runs(
+    folder: Path, session: Session, algorithm: str
+) -> None:
+    rng = np.random.default_rng(0)
+    wide = np.column_stack([np.arange(40) % 2, rng.normal(size=(40, 60))])
+    np.savetxt("wide.csv", wide, delimiter=",")
+    query = f"RUN squared_hinge ON wide.csv USING ALGORITHM {algorithm}"
+    for plan in (session.run(query).plan, session.explain(query)):
+        assert plan is not None
+        assert plan.choices[-1].chosen == algorithm
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_fit_ends_when_time_is_over(
+    folder: Path, session: Session, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    """Which was predicted to suffice."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 60)) * np.logspace(0, 4, 60)
+    y = (rng.random(1500) < 0.5).astype(int)
+    np.savetxt("random.csv", np.column_stack([y, X]), delimiter=",")
+    monkeypatch.setattr("mlopt.query.run._too_late", lambda *_: "")
+    model = session.run(
+        f"RUN {loss} ON random.csv HAVING TIME 500ms, EPSILON 1e-12, MAX_ITER 300000 "
+        "USING ALGORITHM dual-coordinate-descent"
+    )
+    assert not model.converged
+    assert "revisit TIME" in model.message
+    assert model.plan is not None
+    assert (model.plan.choices[-1].measured or 0.0) < 5.0  # all passes take 18 s
+
+
+def test_every_algorithm_of_the_language_is_a_way_that_there_is() -> None:
+    ours = {name for name in ALGORITHMS if name not in descent.ALGORITHMS}
+    fits = {name for loss in LOSSES for name in planned.algorithms(loss)}
+    assert ours == fits
+    assert ours <= set(BY_NAME)
+    assert set(SOLVERS) <= set(BY_NAME)
 
 
 def test_names_live_in_a_session(folder: Path, session: Session) -> None:

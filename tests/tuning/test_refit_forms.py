@@ -33,10 +33,10 @@ CASES: dict[str, tuple[Any, dict[str, list[float]], Any]] = {
     "liblinear": (LogisticRegression(solver="liblinear"), C, None),
     "hinge": (LinearSVC(loss="hinge", random_state=0, max_iter=10**5), C, None),
     "seeded": (SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, None),
-    "positive": (Ridge(positive=True), ALPHA, None),
+    "limited": (Ridge(max_iter=100), ALPHA, None),
     "ours": (mlopt.LogisticRegression(tol=1e-6), C, F2),
     "ours, liblinear": (mlopt.LogisticRegression(solver="liblinear"), C, None),
-    "ours, positive": (mlopt.Ridge(positive=True), ALPHA, None),
+    "ours, limited": (mlopt.Ridge(max_iter=100), ALPHA, None),
 }
 
 

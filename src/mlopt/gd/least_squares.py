@@ -9,7 +9,7 @@ from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.least_squares_fit import SOLVERS, Regressor, Settings
+from mlopt.gd.least_squares_fit import SOLVERS, Regressor, Settings, accuracy_of
 from mlopt.gd.plans.running import Outcome
 
 _POSITIVE = "`positive`=True"
@@ -103,7 +103,7 @@ class Ridge(Regressor, linear_model.Ridge):
         return f"`solver`={self.solver!r}" if self.solver in _THEIRS else ""
 
     def _settings(self) -> Settings:
-        return Settings(self.alpha, float(np.clip(self.tol, 1e-12, 1e-6)))
+        return Settings(self.alpha, accuracy_of(self.tol))
 
 
 class LinearRegression(Regressor, linear_model.LinearRegression):

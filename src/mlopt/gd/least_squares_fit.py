@@ -93,6 +93,11 @@ class Regressor(LinearRegressor):
         )
 
 
+def accuracy_of(tol: float) -> float:
+    """To which `Ridge` solves with a ``tol``, but for conjugate gradients."""
+    return float(np.clip(tol, 1e-12, 1e-6))
+
+
 def exactly(
     n: int, d: int, accuracy: float, tol: float, cutoff: float | None = None
 ) -> CoefficientError:

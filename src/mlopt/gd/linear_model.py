@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,21 @@ MAX_ITER = 1000
 """Steps where `max_iter` is None, as in scikit-learn."""
 
 
+class Asked(NamedTuple):
+    """What a query asks of a fit, beside parameters.
+
+    Attributes
+    ----------
+    method : str
+        The only one that may fit it; "" for those of the parameters.
+    seconds : float or None
+        After which a fit ends with what it has.
+    """
+
+    method: str = ""
+    seconds: float | None = None
+
+
 class LinearModel:
     """An estimator whose fit is a problem of `mlopt.gd.plans`, and its best weights.
 
@@ -67,6 +82,7 @@ class LinearModel:
     plan_: Any
     coef_: Array
     intercept_: Any
+    _asked = Asked()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X and y, by the method that is chosen or by scikit-learn's own fit.
@@ -95,8 +111,8 @@ class LinearModel:
             y, sample_weight = collected_together(y, sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
-            limit = self._limit
-            outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
+            limit, start = self._limit, self._start(chosen.ranked[0].problem)
+            outcome = chosen.run(limit, start, self._seconds_left(started))
         notes = (*self._learn(given, outcome), *chosen.choice.notes)
         started += given.read_in  # what made the rows is not this fit
         self.plan_ = plan_after(replace(chosen.choice, notes=notes), started)
@@ -118,6 +134,7 @@ class LinearModel:
             What would be chosen and rejected, with predicted seconds.
         """
         twin = clone(self)
+        twin._asked = self._asked
         check_parameters(twin)
         if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
@@ -182,8 +199,9 @@ class LinearModel:
             told = (f"read in {format_seconds(read_in)} before", *told)
         wanted, stop, aside = self._asks(problem)
         named = getattr(self, "solver", "auto") != "auto"
+        methods = (self._asked.method,) if self._asked.method else self._methods()
         chosen = choose(
-            str(self), wanted, self._methods(), problem, stop, aside,
+            str(self), wanted, methods, problem, stop, aside,
             max_iter=self._limit, firm=named, comes=not isinstance(X, Rows),
         )  # fmt: skip
         return sample, chosen.noting(*told)
@@ -192,6 +210,13 @@ class LinearModel:
     def _limit(self) -> int:
         """Steps at most."""
         return MAX_ITER if self.max_iter is None else self.max_iter
+
+    def _seconds_left(self, started: float) -> float | None:
+        """For the run, if there is a limit; with none left it ends at once."""
+        if self._asked.seconds is None:
+            return None
+        left = self._asked.seconds - (time.perf_counter() - started)
+        return max(left, np.finfo(float).tiny)
 
     @abstractmethod
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.errors import InputError, UnsupportedError
+from mlopt.gd.linear_model import Asked
 from mlopt.gd.plans import SolverPlan
-from mlopt.gd.svm import LinearSVC
+from mlopt.gd.svm import SOLVERS, LinearSVC
 from mlopt.plan import Plan
 from mlopt.query import descent, planned
 from mlopt.query.labels import checked
@@ -26,12 +26,6 @@ from mlopt.query.model import Features, Model
 from mlopt.query.request import Request
 
 Array = NDArray[Any]
-
-_SOLVERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hinge": {"dual-coordinate-descent": {"dual": True}},
-    "squared_hinge": {"lbfgs": {"dual": False}, "dual-coordinate-descent": {"dual": True}},
-}
-"""For the losses of `LinearSVC`, the algorithms there are and how it is told."""
 
 
 class Ready(NamedTuple):
@@ -57,7 +51,9 @@ def check(request: Request) -> None:
         descent.check(request)
         return
     loss = str(request.gradient)
-    known = planned.algorithms(loss) if loss in planned.LOSSES else tuple(_SOLVERS[loss])
+    known = planned.algorithms(loss)
+    if loss not in planned.LOSSES:
+        known = tuple(name for name in known if name in SOLVERS)
     if request.algorithm is not None and request.algorithm not in known:
         raise UnsupportedError(
             f"ALGORITHM {request.algorithm} cannot run for the {request.gradient} loss. "
@@ -158,18 +154,22 @@ def fit(request: Request, X: Any, y: Array, known: Ready | None = None) -> Model
 def _prepared(request: Request, y: Array) -> tuple[LinearSVC, Array]:
     """The estimator, and labels as it takes them."""
     loss = str(request.gradient)
-    options = dict(_SOLVERS[loss].get(request.algorithm or "", {}))
-    if request.max_iter is not None:
-        options["max_iter"] = request.max_iter
+    options: dict[str, Any] = (
+        {} if request.max_iter is None else {"max_iter": request.max_iter}
+    )
     # The same query gives the same model.
     svm = LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
+    svm._asked = Asked(request.algorithm or "", request.time_limit)
     return svm, checked(request.task, y)
 
 
-def _not_reached(request: Request, estimator: Any) -> str:
+def _not_reached(request: Request, svm: LinearSVC) -> str:
+    limit, others = f"within MAX_ITER {svm.max_iter}", "MAX_ITER"
+    if request.time_limit is not None and svm.n_iter_ != svm.max_iter:
+        limit, others = f"before TIME was over, in {svm.n_iter_} passes", "TIME"
     return (
-        f"EPSILON {request.tolerance:g} was not reached within MAX_ITER "
-        f"{estimator.max_iter}: revisit MAX_ITER or EPSILON, or scale the features."
+        f"EPSILON {request.tolerance:g} was not reached {limit}: revisit {others} or "
+        "EPSILON, or scale the features."
     )
 
 

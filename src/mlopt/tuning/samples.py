@@ -42,15 +42,15 @@ SIZES = (1024, 2048)
 """Rows of the two samples at most; a small table gives a quarter and a half of itself."""
 STEEP, STEEPEST = 1.25, 2.0
 """How much faster than its rows the time of a sample must grow to be a power of them, and
-the largest power: noise of two short fits must not make hours of seconds. Nor is it told
-from less that fits beside each other wait for Python."""
+the largest power: noise of two short fits must not promise a thousand times as long. Nor is
+it told from less that fits beside each other wait for Python."""
 SHARE = price("samples.share")
 LITTLE = price("samples.little")
 FEWEST = count("samples.rows")
 MOST = count("samples.configurations")
 WAITS = 0.25
 """Part of a time limit that samples are waited for at most: a fit may hang, and a worker
-that is started anew for it takes seconds."""
+that is started anew for it takes a while."""
 GRACE, PATIENCE = price("samples.grace"), price("samples.patience")
 
 

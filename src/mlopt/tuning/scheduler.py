@@ -17,6 +17,7 @@ from mlopt import events
 from mlopt.cluster import between_passes
 from mlopt.passes import Passes
 from mlopt.plan import Plan, format_seconds
+from mlopt.prices import price
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.bandits.base import over
@@ -44,10 +45,7 @@ from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
 from mlopt.tuning.turns import Turns
 
-GRACE = 3.0
-"""Seconds that fits may take when time is up: most end soon, some never will."""
-LATE = 7.0
-"""Seconds by which the first score may be late; or as long again as the time limit."""
+GRACE, LATE = price("search.grace"), price("search.late")
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ from mlopt.errors import InputError
 from mlopt.interrupts import Interrupts
 from mlopt.passes import plain
 from mlopt.plan import Plan
+from mlopt.prices import price
 from mlopt.tuning.counting import FINAL
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
@@ -31,10 +32,7 @@ from mlopt.tuning.results import cv_results, metric_names
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
-ROUND = 0.5
-"""Seconds in which a search may end as it should after Ctrl-C: most rounds are shorter."""
-PATIENCE = 4.0
-"""Seconds that the final fit may take after Ctrl-C: a person waits at the keyboard."""
+ROUND, PATIENCE = price("search.round"), price("search.patience")
 ENDING = "interrupted: what was found is being kept; once more, and all ends at once"
 _SHARED = ("client", "observer", "storage")
 """Parameters that a clone has in common with its original."""

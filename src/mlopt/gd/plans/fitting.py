@@ -187,10 +187,16 @@ class Chosen:
         choice = replace(self.choice, notes=(*self.choice.notes, *notes))
         return replace(self, choice=choice)
 
-    def run(self, max_iter: int | None = None, start: Start = None) -> Outcome:
-        """Fit, for so many passes at most."""
+    def run(
+        self,
+        max_iter: int | None = None,
+        start: Start = None,
+        time_limit: float | None = None,
+    ) -> Outcome:
+        """Fit, for so many passes and seconds at most."""
         most = None if max_iter is None else max_iter + self.ranked[0].method.free
-        return raced(self.ranked, max_iter=most, start=start).outcome()
+        race = raced(self.ranked, time_limit=time_limit, max_iter=most, start=start)
+        return race.outcome()
 
 
 def choose(

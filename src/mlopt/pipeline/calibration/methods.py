@@ -23,13 +23,13 @@ from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
 from mlopt.pipeline.calibration import linear
 from mlopt.pipeline.calibration.cases import Case
+from mlopt.prices import price
 from mlopt.resources import Calibration, Resources
 
 _STOP = RelativeGap(1e-6)
 _PASSES = {"passes": 40, "iterations": 500}
 """Of a run at most: what comes before the first one still shows."""
-_SECONDS = 0.25
-"""Of a run, about."""
+_SECONDS = price("calibration.run")
 _CLASSES = 5
 _MEASURED = tuple(method for method in METHODS if method.operator == OPERATOR)
 

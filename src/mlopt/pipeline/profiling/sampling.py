@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks, ask
+from mlopt.prices import price
 from mlopt.stats import sample_block, sample_shares
 
 _FIRST, _MOST = 3, 64
 """Blocks read for a sample in any case, where reading them is work, and at most."""
-_SECONDS = 0.5
-"""What reading more blocks than the first may take, on all threads."""
+_SECONDS = price("sample.blocks")
 
 
 @dataclass(frozen=True, eq=False)

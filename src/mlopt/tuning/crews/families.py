@@ -83,6 +83,8 @@ def _in_a_scan(problem: Problem, parts: Parts, form: LinearTask) -> Way:
         return Way(parts, None, "a class has no positive weight")
     if given is not None and form.one_against_rest and problem.outputs > 1:
         return Way(parts, None, "the weight of a class does not count for the other models")
+    if form.by_columns and form.one_against_rest and problem.outputs > 1:
+        return Way(parts, None, "each class has a path of its own")
     if form.schedule is not None and problem.uneven:
         return Way(parts, None, "not every row of a split is one step of its weight")
     if not parts.steps:

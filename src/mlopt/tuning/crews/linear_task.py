@@ -18,6 +18,8 @@ from sklearn.base import clone
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
+from mlopt.gd.least_squares_fit import accuracy_of
+from mlopt.gd.linear_model import MAX_ITER
 from mlopt.gd.lockstep import Schedule
 from mlopt.gd.sizes import HALF
 from mlopt.identity import identified, is_valid
@@ -69,9 +71,14 @@ class LinearTask:
         return svc or self.schedule is not None
 
     @property
+    def ridge(self) -> bool:
+        """Whether it is least squares whose solver may be named."""
+        return self.loss == "squared" and self.summed
+
+    @property
     def direct(self) -> bool:
         """Whether models are solved, as by scikit-learn, rather than descended to."""
-        return self.loss == "squared" and self.schedule is None and not self.by_columns
+        return self.ridge and not self.by_columns
 
     @property
     def by_columns(self) -> bool:
@@ -115,6 +122,7 @@ class LinearTask:
             fit_intercept=self.fit_intercept,
             intercept_l2=0.0 if scaling is None else l2 / scaling**2,
             l1=l1,
+            intercept_l1=l1 / scaling if scaling and self.fit_intercept else 0.0,
             positive=self.positive,
         )
 
@@ -147,12 +155,13 @@ class LinearTask:
                 intercept = intercept - intercept.mean()
         estimator.coef_ = coef if self.classifier else coef[0]
         estimator.intercept_ = intercept
-        if self.by_columns and not self.classifier:
-            estimator.dual_gap_ = learnt["dual_gap_"]
-        if self.direct:
+        if self.ridge:
+            usual = "lbfgs" if self.positive else "cholesky"
             auto = estimator.solver == "auto"
-            estimator.solver_ = "cholesky" if auto else estimator.solver
+            estimator.solver_ = usual if auto else estimator.solver
             estimator.n_iter_ = None
+        elif self.by_columns and not self.classifier:
+            estimator.dual_gap_ = learnt["dual_gap_"]
         if self.classifier:
             estimator.classes_ = classes
         elif self.schedule is None:
@@ -205,12 +214,18 @@ def _logistic(est: Any) -> LinearTask | str:
 
 
 def _linear_svc(est: Any) -> LinearTask | str:
-    if differs := svc_differs(est):
+    shrinks = est.penalty == "l1"
+    if shrinks and est.dual is True:
+        return "there is no dual of an L1 penalty"
+    if differs := svc_differs(clone(est).set_params(penalty="l2") if shrinks else est):
         return differs
+    if shrinks and est.max_iter < 1:
+        return "its solver does not take these parameters"
     return LinearTask(
         "squared_hinge", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         intercept_scaling=est.intercept_scaling, class_weight=est.class_weight,
         in_doubles=type(est) is svm.LinearSVC,  # LIBLINEAR knows no float32
+        l1_ratio=1.0 if shrinks else None,
     )  # fmt: skip
 
 
@@ -219,8 +234,8 @@ def _elastic_net(est: Any) -> LinearTask | str:
         return "`precompute` is a matrix"
     if est.warm_start:
         return "it starts where it was"
-    if est.alpha == 0 or est.l1_ratio == 0:
-        return "without an L1 penalty coordinates converge too slowly to tell when"
+    if est.alpha == 0:
+        return "without a penalty coordinates converge too slowly to tell when"
     return LinearTask(
         "squared", float(est.alpha), False, False, est.fit_intercept, est.tol,
         1000 if est.max_iter is None else est.max_iter, l1_ratio=float(est.l1_ratio),
@@ -233,7 +248,9 @@ SQUARES_PASSES = 100
 
 
 def _ridge(est: Any) -> LinearTask | str:
-    if differs := squares_differ(est):
+    if est.positive and est.solver not in ("auto", "lbfgs"):
+        return "its solver takes no positive coefficients"
+    if not est.positive and (differs := squares_differ(est)):
         return differs
     if not isinstance(est.alpha, int | float | np.number):
         return "each output has a penalty of its own"
@@ -241,6 +258,11 @@ def _ridge(est: Any) -> LinearTask | str:
         return "without a penalty there may be no single minimum"
     if est.max_iter is not None:
         return "`max_iter` may end it before it has converged"
+    if est.positive:
+        return LinearTask(
+            "squared", float(est.alpha), True, False, est.fit_intercept,
+            accuracy_of(est.tol), MAX_ITER, l1_ratio=0.0, positive=True,
+        )  # fmt: skip
     # Dense rows are solved to rounding, whatever the tolerance is.
     tol = HALF if solves_exactly(est, sparse=True) else est.tol
     return LinearTask(

@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
 from mlopt.gd import least_squares
-from mlopt.gd.least_squares_fit import Regressor
+from mlopt.gd.least_squares_fit import Regressor, accuracy_of
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
@@ -179,7 +179,7 @@ def _asked(estimator: Any) -> CoefficientError:
     tol = float(getattr(estimator, "tol", 1e-4) or 0.0)
     if isinstance(estimator, Regressor):
         return CoefficientError(estimator._settings().accuracy, tol)
-    return CoefficientError(float(np.clip(tol, 1e-12, 1e-6)), tol)
+    return CoefficientError(accuracy_of(tol), tol)
 
 
 def squares_outline(stats: Stats, estimator: Any) -> Outline:
