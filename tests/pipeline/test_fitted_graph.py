@@ -23,6 +23,7 @@ import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.fits import applying as fits
 from mlopt.pipeline.tasks import functions
+from mlopt.plan import format_bytes
 
 RNG = np.random.default_rng(0)
 N = 6000
@@ -164,7 +165,7 @@ def test_rows_are_not_gathered_without_a_word(
     with caplog.at_level(logging.WARNING, "mlopt"):
         found = pipe.predict(lazy)
     assert "`functiontransformer` is not known" in caplog.text
-    assert f"{X.nbytes} bytes" in caplog.text
+    assert format_bytes(X.nbytes) in caplog.text
     assert np.allclose(found, pipe.predict(X), rtol=1e-12)
     assert scaled == [1500] * 4  # what comes before goes block by block
 

@@ -246,7 +246,7 @@ def test_the_plan_says_why_rows_are_gathered_and_how_many_or_refuses_them(
         assert why in told
     monkeypatch.setattr("mlopt.pipeline.by_split.memory_limit", lambda: 50_000)
     for method in (one.explain, one.fit):
-        with pytest.raises(InputError, match=f"48000 bytes.*{re.escape(why)}") as error:
+        with pytest.raises(InputError, match=f"47 KiB.*{re.escape(why)}") as error:
             method(lazy, y)
         assert "declare" not in str(error.value)
 
