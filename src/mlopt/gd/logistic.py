@@ -235,11 +235,12 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 def norm_of(estimator: Any) -> tuple[float, float]:
     """``C``, infinite for no penalty, and the share of L1, in whichever words.
 
-    Of mlopt's `LogisticRegression` or scikit-learn's.
+    Of a classifier of mlopt or scikit-learn with a ``C``.
     """
     penalty = getattr(estimator, "penalty", "deprecated")
     C = np.inf if penalty is None else float(estimator.C)
-    share = {"l2": 0.0, "l1": 1.0}.get(penalty, estimator.l1_ratio or 0.0)
+    given = getattr(estimator, "l1_ratio", 0.0)
+    share = {"l2": 0.0, "l1": 1.0}.get(penalty, given or 0.0)
     return C, 0.0 if np.isinf(C) else float(share)
 
 
