@@ -17,6 +17,7 @@ import mlopt
 from mlopt.errors import InputError
 from mlopt.gd.plans import SolverPlan, Task, descents, falling, plan, proof, running
 from mlopt.gd.plans.forecast import Passes
+from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.proof import Proof, prove
 from mlopt.gd.plans.running import Alternative, Race, solve
 from mlopt.resources import Resources
@@ -189,8 +190,10 @@ def test_a_hinge_loss_of_weighted_rows_without_a_penalty_is_refused_in_a_sentenc
 
 
 def test_a_reason_is_said_once_for_all_methods_that_have_it() -> None:
-    with pytest.raises(InputError, match=r"here: not with an L1 .* \(\S+ and \d+ more"):
-        plan(Task("huber", l1=0.1), X, NUMBERS)
+    smooth = [name for name in BY_NAME if name != "working-set"]
+    says = r"here: not with an L1 .* \(\S+ and \d+ more.*Leave it to working-set"
+    with pytest.raises(InputError, match=says):
+        plan(Task("logistic", l1=0.1), X, Y, methods=smooth)
     with pytest.raises(InputError, match=r"here: not for the hinge loss \(lbfgs\)\.$"):
         plan(Task("hinge"), X, Y, methods=["lbfgs"])
 

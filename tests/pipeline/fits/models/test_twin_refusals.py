@@ -52,8 +52,8 @@ def test_another_problem_is_refused_by_every_way(estimator: Any, why: str) -> No
     assert all(why in reason for reason in reasons(estimator).values())
     if not isinstance(estimator, PCA | LinearRegression | RidgeClassifier):
         task = linear_form(estimator)
-        # Searches have L1 penalties, pipelines have not.
-        assert isinstance(task, str) or task.l1_ratio
+        # Searches have L1 penalties and positive weights, pipelines have not.
+        assert isinstance(task, str) or task.l1_ratio or task.positive
 
 
 @pytest.mark.parametrize("solver", ["svd", "cholesky", "saga"])
