@@ -51,9 +51,13 @@ def _share(m: float) -> float:
 
 @inlined
 def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -> float:
-    """The margin at which a row's variable is best, from ``margin`` and ``old``."""
+    """The margin at which a row's variable is best, from ``margin`` and ``old``.
+
+    Newton's steps; halvings of the bracket where these would leave it, or are not half as
+    long as the last but one: between two sides of a bend they may go back and forth.
+    """
     low, high = min(margin, old), max(margin, old)
-    m = old
+    m, before, last = old, 4.0 * (high - low), 4.0 * (high - low)
     for _ in range(_STEPS):
         share = _share(m)
         left = m - margin - norm * (cost * share - alpha)
@@ -62,10 +66,12 @@ def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -
         else:
             low = max(low, m)
         to = m - left / (1.0 + norm * cost * share * (1.0 - share))
-        if not low <= to <= high:
+        newton = low <= to <= high and abs(to - m) <= 0.5 * before
+        if not newton:
             to = 0.5 * (low + high)
-        step, m = abs(to - m), to
-        if step <= _NEAR * (1.0 + abs(m)):
+        before, last, m = last, abs(to - m), to
+        near = _NEAR * (1.0 + abs(m))
+        if last <= near and (newton or high - low <= near):
             break
     return m
 

@@ -223,15 +223,20 @@ class _Fitted:
         with single_threaded():
             return private_copy(op.model).fit(self.value(x))
 
-    def sparse(self, path: str) -> bool | None:
-        """Whether a `ColumnTransformer` gives sparse rows, by the density of all."""
+    def sparse(self, path: str, some: bool = False) -> bool | None:
+        """Whether a `ColumnTransformer` gives sparse rows, by the density of all.
+
+        That ``some`` part gives them may be known; else a sample tells.
+        """
         join = self.planned.built.joins.get(path)
         if self.whole or not isinstance(join, Join):
             return None
+        below, found = join.sparse_below, self.run.density(join)
+        if some and found is not None:
+            return found < below
         parts = [self.value(part) for part in join.parts]
         if not any(map(tables.is_sparse, parts)):
             return False
-        below, found = join.sparse_below, self.run.density(join)
         if found is not None:
             return found < below
         stored, size = tables.count_entries(*parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -155,6 +155,7 @@ def test_estimators_that_start_from_their_last_fit_do_not_begin_anew() -> None:
     z=st.floats(-50, 50), alpha=st.floats(1e-6, 1 - 1e-6), norm=st.floats(0, 1e4),
     cost=st.floats(1e-3, 1e4),
 )  # fmt: skip
+@example(z=-29.0, alpha=0.015625, norm=4202.0, cost=0.0078125)  # Newton's steps turn
 @settings(max_examples=200, deadline=None)
 def test_a_variable_is_best_when_it_was_visited(
     z: float, alpha: float, norm: float, cost: float

@@ -32,15 +32,15 @@ class Assembly:
     example : callable
         From the path of a union or `ColumnTransformer` to some rows of what it is given.
     sparse : callable
-        From the path of a `ColumnTransformer` to whether its output is sparse; None where
-        the example tells.
+        From the path of a `ColumnTransformer`, and whether a part of it is known to give
+        sparse rows, to whether its output is sparse; None where the example tells.
     chosen : mapping of path to mapping of str to columns
         That functions chose for the parts of each `ColumnTransformer`.
     """
 
     models: Mapping[str, Any]
     example: Callable[[str], Any]
-    sparse: Callable[[str], bool | None]
+    sparse: Callable[[str, bool], bool | None]
     chosen: Mapping[str, Mapping[str, Any]]
 
     def put_back(self, path: str, estimator: Any) -> None:
@@ -79,8 +79,9 @@ class Assembly:
         looked.remainder = self._fitted_part(f"{path}/remainder", whole.remainder)
         looked.fit(example)
         parts = [part for _, part, _ in looked.transformers_]
-        some = is_sparse(example) or any(getattr(p, "gave_sparse", False) for p in parts)
-        if some and (sparse := self.sparse(path)) is not None:
+        gave = any(getattr(p, "gave_sparse", False) for p in parts)
+        some = gave or is_sparse(example)
+        if some and (sparse := self.sparse(path, gave)) is not None:
             looked.sparse_output_ = sparse
         looked.transformers_ = [
             (name, _thawed(part), columns) for name, part, columns in looked.transformers_
