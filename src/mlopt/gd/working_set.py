@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.columns import SHARP
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import STEPS, Products, sweeps_worth_step
@@ -42,7 +43,7 @@ Limits = tuple[float, int]
 
 WAY = "working-set"
 """The name of the method, in plans."""
-LOSSES = ("squared", "logistic", "squared_hinge")
+LOSSES = tuple(loss for loss in SHARP if loss != "multinomial")
 """What it can minimise; softmax is in `mlopt.gd.softmax_working_set`."""
 _FINER = 0.01
 """Of the tolerance: see `settle`. Steps so short that rows with weights and rows repeated

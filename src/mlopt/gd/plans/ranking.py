@@ -138,8 +138,9 @@ def _why_none(problem: Problem, refused: Mapping[str, str]) -> str:
         f"{why} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
         for why, names in reasons.items()
     )
-    sharp = f" Leave it to {WORKING_SET.name}." if problem.sharp else ""
-    return f"No method can minimise {task.title} here: {'; '.join(told)}.{sharp}"
+    left = problem.sharp and WORKING_SET.name not in refused
+    other_way = f" Leave it to {WORKING_SET.name}." if left else ""
+    return f"No method can minimise {task.title} here: {'; '.join(told)}.{other_way}"
 
 
 def _sampled(

@@ -80,6 +80,7 @@ def result_of(race: Race) -> Result:
     problem, proof = race.alternative.posed, race.proof
     coef, intercept = race.training.coefficients(0)
     gap, claim = _claim(race)
+    gap = of_minimum(gap)
     if proof is not None:
         intercept = proof.intercept.astype(intercept.dtype)
     many = len(coef) > 1
@@ -94,7 +95,7 @@ def result_of(race: Race) -> Result:
         message=_message(race, gap, claim),
         methods=tuple(race.names),
         classes=problem.classes,
-        gap=of_minimum(gap),
+        gap=gap,
         claim=claim,
     )
 
@@ -131,7 +132,7 @@ def _objective(race: Race) -> float:
 
 def _message(race: Race, gap: float, claim: str) -> str:
     name, stop = race.alternative.name, race.alternative.stop
-    tolerance, gap = getattr(stop, "tolerance", 0.0), of_minimum(gap)
+    tolerance = getattr(stop, "tolerance", 0.0)
     if claim == PROVEN:
         return f"within {gap:.1g} of the minimum, proven; {tolerance:g} was asked for"
     if claim == DIRECT:

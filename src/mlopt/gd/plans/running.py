@@ -300,6 +300,8 @@ class Race:
     gaps: Gaps = field(default_factory=Gaps)
     before: int = 0
     reason: str = ""
+    wanted: float | None = field(init=False)
+    """The relative gap that was asked for, if it was one, as methods see it."""
     asked: float = 0.0
     began: float = 0.0
     stint: Stint | None = field(init=False)
@@ -315,18 +317,13 @@ class Race:
         usual, asked = _MOST[one.method.unit], self.max_iter or 0
         most = asked or usual if one.method.sharp else max(usual, asked)
         self.began = self.limits.elapsed
-        self.asked = self.wanted or 0.0
         self.stint = Stint(one.forecast) if isinstance(one, Alternative) else None
         stop = asked_of(one.stop, dual=one.method.bounds)
+        self.wanted = stop.tolerance if isinstance(stop, RelativeGap) else None
+        self.asked = self.wanted or 0.0
         self.training = one.method.begin(one.posed, stop, most, start)
         if isinstance(self.training, SolvedAtOnce):
             self.training.limits = self.limits
-
-    @property
-    def wanted(self) -> float | None:
-        """The relative gap that was asked for, if it was one, as methods see it."""
-        stop = asked_of(self.alternative.stop, dual=False)
-        return stop.tolerance if isinstance(stop, RelativeGap) else None
 
     @property
     def passes(self) -> int:

@@ -200,7 +200,7 @@ def _profiled(
     one = samples.blocks == 1
 
     def example(op: Operator) -> Any:
-        found = samples.example(first_rules((op,), without)[0][0])
+        found = _example(samples, op, without)
         return usable(found) if op is X else found  # it may be a list, as it was given
 
     def rows(op: Operator) -> Any:
@@ -336,11 +336,11 @@ def graph_behind(
 
     def made() -> tuple[Sinks, Builder, Trial]:
         def example(op: Operator) -> Any:
-            return samples.example(first_rules((op,))[0][0])
+            return _example(samples, op, without)
 
         built = Builder(sources[1], example, sources[2], problem.params)
         trial = samples.large
-        sinks, _ = first_rules(_build(problem, built, sources[0]))
+        sinks, _ = first_rules(_build(problem, built, sources[0]), without)
         sinks = _settled(sinks, trial, problem.layouts)
         sinks = _first_ways(sinks, trial, samples.blocks)
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
@@ -361,6 +361,12 @@ def graph_behind(
 
     with generators_as_they_were(), unheard():
         return samples.enough_for(made)
+
+
+def _example(samples: Samples, op: Operator, without: frozenset[str]) -> Any:
+    """What an operator gives on some rows, by the graph that the first rules make."""
+    (sink,), _ = first_rules((op,), without)
+    return samples.example(sink)
 
 
 def _settled(sinks: Sinks, trial: Trial, known: Mapping[str, str]) -> Sinks:

@@ -45,7 +45,8 @@ _DIGITS = (4, 6, 8, 12, 17)
 _LEAST = 4
 """Rows that a check needs."""
 _NEAR, _NEAREST = 10.0, 0.1
-"""How far apart iterations may end, in units of `tol`; and at most."""
+"""How far apart iterations may end, in units of `tol`, and at most: `LogisticRegression` by
+blocks and by rows ended 3 to 4 of them apart."""
 
 
 def check_operator(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model, svm
-from sklearn.base import clone
 
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
@@ -200,8 +199,7 @@ def _logistic(est: Any) -> LinearTask | str:
     C, shrinks = logistic.norm_of(est)
     if shrinks and est.solver not in _SHRINKING:
         return "its solver has another L1 penalty, or none"
-    smooth = {"l1_ratio": 0.0, "penalty": "deprecated"} if shrinks else {}
-    if differs := logistic_differs(clone(est).set_params(**smooth)):
+    if differs := logistic_differs(est, sharp=True):
         return differs
     if np.isinf(C):
         return "without a penalty there may be no minimum"
@@ -217,7 +215,7 @@ def _linear_svc(est: Any) -> LinearTask | str:
     shrinks = est.penalty == "l1"
     if shrinks and est.dual is True:
         return "there is no dual of an L1 penalty"
-    if differs := svc_differs(clone(est).set_params(penalty="l2") if shrinks else est):
+    if differs := svc_differs(est, sharp=True):
         return differs
     if shrinks and est.max_iter < 1:
         return "its solver does not take these parameters"

@@ -111,7 +111,8 @@ def _readable(X: Rows | Streamed, splitter: Any, told: list[str]) -> Any:
             "do not fit in memory here. Give (train, test) row numbers instead."
         )
     reads = f"{type(splitter).__name__}, given as `cv`, may read the rows"
-    told += filter(None, [gathering(X, reads)])
+    if note := gathering(X, reads):
+        told.append(note)
     return X.collect()
 
 

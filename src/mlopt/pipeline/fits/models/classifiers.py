@@ -12,6 +12,7 @@ from sklearn import linear_model, svm
 from mlopt.costs import Cost
 from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
+from mlopt.gd.logistic import norm_of
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.fitting import prices
@@ -21,7 +22,6 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.objectives import (
     logistic_differs,
-    penalty_free,
     svc_differs,
 )
 from mlopt.pipeline.fits.models.twin import Twin, same
@@ -46,7 +46,7 @@ class Classifier(Twin):
     def outline(self, estimator: Any, stats: Stats) -> Outline:
         """What prices depend on."""
         found = Outline.of_stats(self.losses[stats.outputs > 1], stats)
-        free = penalty_free(estimator)
+        free = np.isinf(norm_of(estimator)[0])
         return found if free else replace(found, l2=1.0 / (estimator.C * stats.rows))
 
     def passes(self, estimator: Any, stats: Stats) -> float:
@@ -101,7 +101,7 @@ class Logistic(Classifier):
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "fit_intercept", "class_weight", "tol", "max_iter"
-        C = np.inf if penalty_free(estimator) else estimator.C
+        C, _ = norm_of(estimator)
         twin = logistic.LogisticRegression(C=C, **same(estimator, *names))
         twin._solver = self.solver
         return twin

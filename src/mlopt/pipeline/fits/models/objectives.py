@@ -5,7 +5,6 @@ Each function says in a few words why the two would not minimise the same; "" wh
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from mlopt.gd.least_squares_fit import Regressor
@@ -14,9 +13,12 @@ from mlopt.gd.logistic import norm_of
 _SOFTMAX = ("deprecated", "auto", "multinomial")
 
 
-def logistic_differs(estimator: Any) -> str:
-    """Of a `LogisticRegression`: an L2 penalty or none, the intercept left out of it."""
-    if norm_of(estimator)[1]:
+def logistic_differs(estimator: Any, *, sharp: bool = False) -> str:
+    """Of a `LogisticRegression`: an L2 penalty or none, the intercept left out of it.
+
+    L1 penalties are solved, too, where ``sharp`` ones are.
+    """
+    if norm_of(estimator)[1] and not sharp:
         return "the penalty is not L2"
     if getattr(estimator, "solver", "auto") == "liblinear":
         return "liblinear penalises the intercept"
@@ -27,14 +29,13 @@ def logistic_differs(estimator: Any) -> str:
     return "it starts where it was" if estimator.warm_start else ""
 
 
-def penalty_free(estimator: Any) -> bool:
-    """Whether a `LogisticRegression` has no penalty at all."""
-    return math.isinf(norm_of(estimator)[0])
+def svc_differs(estimator: Any, *, sharp: bool = False) -> str:
+    """Of a `LinearSVC`: the squared hinge, which is the same in the primal and the dual.
 
-
-def svc_differs(estimator: Any) -> str:
-    """Of a `LinearSVC`: the squared hinge, which is the same in the primal and the dual."""
-    if estimator.penalty != "l2" or estimator.loss != "squared_hinge":
+    L1 penalties are solved, too, where ``sharp`` ones are.
+    """
+    smooth = estimator.penalty == "l2" or sharp
+    if not smooth or estimator.loss != "squared_hinge":
         return "only the squared hinge loss with an L2 penalty is smooth"
     return "" if estimator.multi_class == "ovr" else "only one class against the rest"
 
