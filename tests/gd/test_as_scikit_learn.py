@@ -25,6 +25,11 @@ CASES: list[tuple[type, type, dict[str, Any]]] = [
     (
         mlopt.LogisticRegression,
         linear_model.LogisticRegression,
+        {"penalty": "l1", "solver": "saga", "random_state": 0},
+    ),
+    (
+        mlopt.LogisticRegression,
+        linear_model.LogisticRegression,
         {"solver": "liblinear", "dual": True, "random_state": 0},
     ),
     (mlopt.LogisticRegression, linear_model.LogisticRegression, {"solver": "newton-cg"}),

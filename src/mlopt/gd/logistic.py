@@ -180,7 +180,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         if self.l1_ratio is None:
             return "`l1_ratio`=None"
         if norm_of(self)[1] and self.solver != "auto":
-            return f"an L1 penalty, and `solver`={self.solver!r}"
+            asked = "penalty" if self.penalty == "l1" else "l1_ratio"
+            return f"`{asked}`={getattr(self, asked)!r} with `solver`={self.solver!r}"
         if self.solver not in _OURS:
             return f"`solver`={self.solver!r}"
         if self.dual:
