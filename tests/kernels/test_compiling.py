@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -10,11 +12,13 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.preprocessing import FunctionTransformer
 
 import mlopt
 from mlopt.gd.plans import fitting
 from mlopt.kernels import compiling
+from mlopt.kernels.one_row import squared_norms
 from mlopt.tuning.crews import batching
 
 
@@ -122,3 +126,54 @@ def test_a_search_says_what_compilation_took(monkeypatch: pytest.MonkeyPatch) ->
     assert family.measured is not None
     assert plan.measured is not None
     assert family.measured <= plan.measured - said(plan) + 2 * ROUNDING
+
+
+READ = """
+import time
+import scipy.sparse as sp
+from mlopt.kernels import compiling
+from mlopt.kernels.one_row import squared_norms
+from mlopt.kernels.one_row import squared_norms
+start = time.perf_counter()
+squared_norms(sp.csr_array([[1.0, 2.0]]))
+assert compiling.compiled(start) == 0.0
+took = compiling.loaded(start)
+assert 0 < took < time.perf_counter() - start
+assert compiling.worked(start) <= time.perf_counter() - start - took
+(line,) = compiling.notes(start)
+assert line.startswith("loading kernels, once in this process: "), line
+squared_norms(sp.csr_array([[1.0, 2.0]]))
+assert compiling.loaded(start) == took
+"""
+
+
+def test_what_is_read_from_disk_is_seen_apart() -> None:
+    squared_norms(sp.csr_array([[1.0, 2.0]]))  # there it is now
+    subprocess.run([sys.executable, "-c", READ], check=True)
+
+
+def test_what_is_read_while_a_kernel_compiles_is_part_of_that() -> None:
+    start = time.perf_counter()
+    compiling.begin()
+    with compiling.loading():
+        time.sleep(0.01)
+    compiling.end()
+    assert compiling.loaded(start) == 0.0
+    assert compiling.once(start) == compiling.compiled(start) >= 0.01
+
+
+def test_planning_counts_no_reading_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(self: Any, X: Any) -> Any:
+        with compiling.loading():
+            time.sleep(0.3)
+        return X
+
+    monkeypatch.setattr(FunctionTransformer, "transform", slow)
+    X, y = data()
+    steps = [("read", FunctionTransformer()), ("fit", mlopt.Ridge())]
+    model = mlopt.Pipeline(steps).fit(np.tile(X, (50, 1)), np.tile(y, 50))
+    (planning,) = [note for note in model.plan_.notes if "planning took" in note]
+    assert float(planning.split()[-2]) < 0.3
+    assert any(n.startswith("loading kernels, once in this") for n in model.plan_.notes)
+    assert model.plan_.measured is not None
+    assert model.plan_.measured >= 0.3

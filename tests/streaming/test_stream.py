@@ -28,16 +28,6 @@ from mlopt.events import Event, GateWaited, RequestDone
 from mlopt.streaming import running
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_over() -> Iterator[None]:
-    """Every test must end all threads that it started."""
-    yield
-    ends = time.monotonic() + 5
-    while left := [t.name for t in threading.enumerate() if "mlopt-stream" in t.name]:
-        assert time.monotonic() < ends, left
-        time.sleep(0.01)
-
-
 def poisoned(feed: int) -> int:
     if feed % 10 == 7:
         raise ValueError(f"no {feed}")

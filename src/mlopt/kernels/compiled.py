@@ -61,8 +61,10 @@ def kernel(function: Callable[..., Any]) -> Any:
     # Numba's disk cache looks at the file of the function only, and would go on with
     # the old machine code when a callee in another file changes.
     with suppress(AttributeError):
-        file = jitted._cache._cache_file
+        cache = jitted._cache
+        file = cache._cache_file
         file._source_stamp = (file._source_stamp, _DIGEST)
+        cache.load_overload = compiling.loading()(cache.load_overload)
     _kernels.append(jitted)
     return jitted
 

@@ -412,7 +412,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
                     if named is None or not str(named).endswith(str(error)):
                         raise
                     raise named from None  # it says the same, and of which step
-        plan = to_plan(self, planned, run, time.perf_counter() - begin)
+        took = time.perf_counter() - begin
+        plan = to_plan(self, planned, run, took, once=compiling.once(begin))
         more = (*told, *notes, *doubt_notes(self.steps), *compiling.notes(begin))
         self.plan_ = replace(plan, notes=(*plan.notes, *more))
         report(self)

@@ -46,8 +46,12 @@ def to_plan(
     run: Execution | None = None,
     total: float | None = None,
     method: str = "fit",
+    once: float = 0.0,
 ) -> Plan:
-    """The plan as users see it; with what a run measured when there was one."""
+    """The plan as users see it; with what a run measured when there was one.
+
+    Of its ``total`` seconds, kernels took ``once`` to compile and to be read.
+    """
     draft, profile = planned.draft, planned.profile
     ops = _logical(draft.sinks)
     context, at_once = planned.context, draft.at_once
@@ -66,9 +70,8 @@ def to_plan(
         predicted = planned.foreseen + planned.seconds
     kept = _kept_bytes(planned, jobs) if profile is not None else None
     changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
-    notes = [
-        f"rules that changed the plan: {changed}; planning took {planned.seconds:.2f} s"
-    ]
+    planning = planned.seconds - planned.once
+    notes = [f"rules that changed the plan: {changed}; planning took {planning:.2f} s"]
     notes += [
         f"rule `{one.rule}` was left out, since it would have changed what is computed: an "
         "error of mlopt, please report it"
@@ -77,7 +80,8 @@ def to_plan(
     ]
     if planned.plainly:
         notes.append(f"run as scikit-learn runs it, not planned: {planned.plainly}")
-    notes += _beside(len(jobs), trips, choices, planned.seconds, total)
+    others = planning + max(once, planned.once)
+    notes += _beside(len(jobs), trips, choices, others, total)
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"{method} {type(pipeline).__name__}",
@@ -149,14 +153,14 @@ def _beside(
     graphs: int,
     predicted: float | None,
     choices: Sequence[Choice],
-    planning: float,
+    others: float,
     total: float | None,
 ) -> list[str]:
-    """What a run takes beside its steps: with these and with planning, all of it."""
+    """What a run takes beside its steps, planning and kernels: with these, all of it."""
     found = [f"{format_seconds(predicted)} predicted"] if predicted is not None else []
     if total is not None:
         steps = sum(choice.measured or 0.0 for choice in choices)
-        found.append(f"{format_seconds(max(0.0, total - planning - steps))} measured")
+        found.append(f"{format_seconds(max(0.0, total - others - steps))} measured")
     text = f"beside the steps, {graphs} graphs sent and waited for: {', '.join(found)}"
     return [text] if found and graphs else []
 

@@ -18,7 +18,7 @@ from mlopt.gd.plans.expected import expected as expected_of
 from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop, asked_of
-from mlopt.kernels.compiling import compiled
+from mlopt.kernels.compiling import compiled, worked
 from mlopt.locking import in_forks, open_in_forks
 from mlopt.prices import price
 from mlopt.resources.experience import (
@@ -248,7 +248,7 @@ class Stint:
                 return
             _stints.discard(self)
         wall, processor = self._began
-        took = time.perf_counter() - wall
+        took = worked(wall)
         idle = time.process_time() - processor < _BUSY * took
         if self.crowded or idle or compiled(wall) > 0:
             return

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
+from mlopt.kernels import compiling
 from mlopt.options import one_of, plans_always
 from mlopt.pipeline.blocks.cut import (
     Blocks,
@@ -86,6 +87,8 @@ class Planned:
         Which model belongs to which step, and how columns are split.
     seconds : float
         What planning took.
+    once : float
+        Of these, seconds in which kernels compiled or were read: the next has none.
     plainly : str
         Why no way was looked for: all rows are one block, and scikit-learn's way is taken.
     foreseen : float or None
@@ -101,6 +104,7 @@ class Planned:
     seconds: float
     plainly: str = ""
     foreseen: float | None = None
+    once: float = 0.0
 
 
 def make_plan(
@@ -167,8 +171,9 @@ def make_plan(
     draft = replace(draft, brief=draft.at_once and brief)
     took = time.perf_counter() - begin
     return Planned(
-        draft, built, sources, found, (*first, *log), context, took, plainly, foreseen
-    )
+        draft, built, sources, found, (*first, *log), context, took, plainly, foreseen,
+        compiling.once(begin),
+    )  # fmt: skip
 
 
 def _not_worth_it(

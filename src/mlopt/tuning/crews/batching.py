@@ -27,7 +27,7 @@ from mlopt.cluster import Member, Threads
 from mlopt.errors import ClusterError
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.row_products import beyond
-from mlopt.kernels.compiling import compiled, worked
+from mlopt.kernels.compiling import once, worked
 from mlopt.passes import Passes
 from mlopt.training import Limits
 from mlopt.tuning.batch_size import training_bytes
@@ -170,8 +170,8 @@ class BatchCrew:
         for number in through:
             if done[number]:
                 self.prefixes.leave(number)
-        # Kernels compile on one core, once: no model of these costs it again.
-        work = max(self._work() - work - compiled(start), 0.0)
+        # Kernels compile, or are read, on one core: no model of these costs it again.
+        work = max(self._work() - work - once(start), 0.0)
         share = seconds / max(1, len(through))
         fitted, scored = share.sum(axis=0).tolist()
         by_split = tuple(map(tuple, share.tolist()))
