@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dask
 import numpy as np
@@ -17,7 +18,11 @@ from sklearn.svm import LinearSVC
 
 import mlopt
 from mlopt.cluster import Threads
+from mlopt.costs import Cost
 from mlopt.plan import Choice
+from mlopt.resources import Resources
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.forecast import Forecast
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.samples import extrapolated
 from mlopt.tuning.space.space import Space
@@ -167,3 +172,31 @@ def test_a_search_is_priced_for_the_threads_that_it_may_use() -> None:
         for threads in (1, 3):
             problem = problem_of(search, Threads(threads), X, y, None, None, {})
             assert problem.resources.threads == threads
+
+
+def idle(**settings: Any) -> list[str]:
+    search = mlopt.ModelSearchCV(
+        KNeighborsClassifier(), {"n_neighbors": list(range(1, 61))}, cv=2, n_jobs=100,
+        n_trials=60, **settings,
+    )  # fmt: skip
+    return [note for note in search.explain(X[:200], y[:200]).notes if "at work" in note]
+
+
+def test_threads_that_wait_for_a_sampler_are_told_of() -> None:
+    (note,) = idle()
+    assert "16 trials train at a time" in note
+    assert "32 fits on 100 threads" in note
+    assert "`batch_size=50`" in note
+    assert "as was asked" in idle(batch_size=4)[0]
+    assert not idle(batch_size=50)
+    assert not idle(sampler="random")
+
+
+def test_trials_that_wait_for_others_take_as_long_on_any_number_of_threads() -> None:
+    problem = cast("Problem", SimpleNamespace(
+        executor=SimpleNamespace(threads=1000), resources=Resources(), splits=(0, 1)
+    ))  # fmt: skip
+    cost = Cost(fixed=2.0)
+    for rounds in (1, 4):
+        known = Forecast(cost, rounds=rounds)
+        assert known.of_trials(problem, cost, 64, batched=False) == rounds * 1.0

@@ -70,6 +70,8 @@ class Forecast:
     """How models of a scan are expected to."""
     turns: str = ""
     """Why the rows behind preprocessing are not kept for all splits; "" if they are."""
+    rounds: int = 1
+    """In which the trials begin, at least: no more are in training at the same time."""
 
     def of_trials(
         self, problem: Problem, cost: Cost, trials: float, *, batched: bool
@@ -80,7 +82,7 @@ class Forecast:
             return trials * cost.seconds(here, threads)
         fits = len(problem.splits)
         waves = math.ceil(trials * fits / threads) if trials * fits > threads else 1
-        return self.part * waves * cost.seconds(here) / fits
+        return self.part * max(waves, self.rounds) * cost.seconds(here) / fits
 
     def slower_together(self, problem: Problem, trials: float) -> str:
         """Why so many trials of a family that has a batched form are fitted one by one.
@@ -185,6 +187,7 @@ def forecast(
     varies = any(name.startswith(steps) for name in searched)
     prepares = splits if varies else splits * splits / fits
     method = f"search, {type(parts.final).__name__}"
+    rounds = math.ceil(n_models / max(1, at_once))
     alone = final = None
     if known.fit is not None and known.prepare is not None:
         alone = prepares * known.prepare + splits * (known.fit + known.score)
@@ -192,7 +195,7 @@ def forecast(
     if task is None:
         return Forecast(
             alone, reason=way.reason, final=final, looked=looked, source=known.source,
-            method=method, crowded=known.crowded,
+            method=method, crowded=known.crowded, rounds=rounds,
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
@@ -216,7 +219,7 @@ def forecast(
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
-        turns=turns, descends=descends,
+        turns=turns, descends=descends, rounds=rounds,
     )  # fmt: skip
     trials = n_models / families
     shares_little = known.stats.sparse and task.by_passes and not sample

@@ -110,6 +110,11 @@ def prepare(
         problem.executor.apart()
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
     stepwise = search.bandit is not None
+    busy = -(-problem.executor.threads // len(problem.splits))
+    slots = _slots(search, asked, batches, n_models, busy)
+    plan = search_plan(search, problem, ways, forecasts, space, rungs, where)
+    if not batches and slots < min(busy, n_trials or math.inf):
+        plan = replace(plan, notes=(*plan.notes, _idle(search, problem, slots, busy)))
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
@@ -119,13 +124,7 @@ def prepare(
         black_box=BlackBoxCrew(problem, views, full, stepwise),
         foresight=Foresight(forecasts, views, rungs, None if search.timeout else n_trials),
         metric=problem.metrics.main,
-        slots=_slots(
-            search,
-            asked,
-            batches,
-            n_models,
-            -(-problem.executor.threads // len(problem.splits)),
-        ),
+        slots=slots,
         turns=Turns(
             len(first),
             frozenset(i for i, point in enumerate(first) if point in plain),
@@ -134,7 +133,7 @@ def prepare(
         n_trials=asked,
         limits=limits,
         observe=_observer(search),
-        plan=search_plan(search, problem, ways, forecasts, space, rungs, where),
+        plan=plan,
         refits=bool(search.refit),
     )
 
@@ -272,6 +271,20 @@ def _slots(
     if sampler_of(search.sampler).learns or search.timeout is not None:
         return GENERATION
     return max(GENERATION, n_trials or 0, most if batched else 0)
+
+
+def _idle(search: Any, problem: Problem, slots: int, busy: int) -> str:
+    """That threads wait for so many trials, and what to do about it."""
+    fits, threads = slots * len(problem.splits), problem.executor.threads
+    why = (
+        "as was asked"
+        if search.batch_size != "auto"
+        else "for the sampler learns from them"
+    )
+    return (
+        f"{slots} trials train at a time, {why}: {fits} fits on {threads} threads; "
+        f"`batch_size={busy}` keeps all threads at work"
+    )
 
 
 def _observer(search: Any) -> events.Observer:

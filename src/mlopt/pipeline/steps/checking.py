@@ -12,7 +12,6 @@ from numbers import Number, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import FunctionTransformer
 
 from mlopt.errors import InputError
@@ -23,6 +22,7 @@ from mlopt.pipeline.fits.record import UNKNOWN
 from mlopt.pipeline.fits.registry import record_of
 from mlopt.pipeline.steps.by_rows import gives_lists, goes_by_rows
 from mlopt.pipeline.steps.copies import blank_copy, parameters, private_copy
+from mlopt.pipeline.steps.differing import first_difference, kind_of, shown, told_apart
 from mlopt.pipeline.steps.kinds import ignores_targets, is_row_wise, is_stateless
 from mlopt.pipeline.steps.nested import classifies
 from mlopt.rows import Rows
@@ -40,8 +40,6 @@ _ALONE, _PARTS = 64, 32
 _LEARNT = ("transform", "predict_proba", "decision_function", "predict")
 """Methods that show what was learnt; labels only where nothing finer does."""
 _APPLIES = (*_LEARNT, "predict_log_proba", "score_samples")
-_DIGITS = (4, 6, 8, 12, 17)
-"""Decimals that are shown: the first that tell rows apart."""
 _LEAST = 4
 """Rows that a check needs."""
 _NEAR, _NEAREST = 10.0, 0.1
@@ -238,7 +236,7 @@ class _Check:
         Not by labels, where there is more: near a border they may differ by rounding.
         """
         methods = [method for method in whole if method in _LEARNT]
-        finer = [m for m in methods if m != "predict" or _kind(whole[m]) == "f"]
+        finer = [m for m in methods if m != "predict" or kind_of(whole[m]) == "f"]
         return finer or methods or list(whole)
 
     def applied(self, model: Any, X: Any, methods: Iterable[str] | None = None) -> Outputs:
@@ -381,16 +379,16 @@ class _Check:
             With the first row that is not.
         """
         for method, rows in whole.items():
-            number = _first_difference(rows, other[method], rtol or self.rtol)
+            number = first_difference(rows, other[method], rtol or self.rtol)
             if number is None:
                 continue
             by = f"by `{method}`, " if len(self.methods) > 1 else ""
-            given = _shown(self.X, first + max(number, 0))
+            given = shown(self.X, first + max(number, 0))
             if number < 0:
                 shapes = " and ".join(str(np.shape(one)) for one in (rows, other[method]))
                 text = f"{how} it gives another shape, {shapes}, for rows as {given}."
             else:
-                gives, then = _told_apart(rows, other[method], number)
+                gives, then = told_apart(rows, other[method], number)
                 text = f"row {first + number}, {given}, gives {gives}, and {how} {then}."
             raise self.refuted(trait, by + text)
 
@@ -404,51 +402,3 @@ def _reduced(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     for part in parts[1:]:
         found = merge(found, part)
     return found
-
-
-def _first_difference(whole: Any, other: Any, rtol: float) -> int | None:
-    """The number of the first row that differs; -1 for other shapes; None for none."""
-    one, two = (np.asarray(_dense(value)) for value in (whole, other))
-    if one.shape != two.shape:
-        return -1
-    if one.dtype.kind in "fciub" and two.dtype.kind in "fciub":
-        finite = np.abs(one[np.isfinite(one)])
-        scale = rtol * float(finite.max(initial=0.0))
-        equal = np.isclose(one, two, rtol=rtol, atol=scale, equal_nan=True)
-    else:
-        equal = (one == two) | ((one != one) & (two != two))
-    rows = np.flatnonzero(~equal.reshape(len(one), -1).all(axis=1))
-    return int(rows[0]) if rows.size else None
-
-
-def _dense(value: Any) -> Any:
-    return value.toarray() if sp.issparse(value) else value
-
-
-def _kind(values: Any) -> str:
-    return str(np.asarray(_dense(values)).dtype.kind)
-
-
-def _row(values: Any, row: int) -> Any:
-    return np.asarray(_dense(tables.row_range(values, row, row + 1))).ravel()
-
-
-def _shown(values: Any, row: int, digits: int = 4) -> str:
-    """A row in few words."""
-    found = _row(values, row)
-    with np.printoptions(precision=digits, threshold=6, edgeitems=3, linewidth=200):
-        if found.size != 1:
-            return str(found)
-        number = found.dtype.kind == "f" and digits < _DIGITS[-1]
-        return str(np.round(found[0], digits) if number else found[0])
-
-
-def _told_apart(one: Any, other: Any, row: int) -> tuple[str, str]:
-    """A row of each, with as many digits as show the difference."""
-    for digits in _DIGITS:
-        texts = _shown(one, row, digits), _shown(other, row, digits)
-        if texts[0] != texts[1]:
-            return texts
-    pairs = zip(_row(one, row), _row(other, row), strict=True)
-    column, (a, b) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
-    return f"{a} in column {column}", str(b)
