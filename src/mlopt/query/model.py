@@ -19,6 +19,7 @@ from mlopt.query.words import Task
 from mlopt.readers.table import Known, listed
 
 _LARGEST_SHOWN = 10
+"""Weights that a printed model shows."""
 
 
 @dataclass(frozen=True)

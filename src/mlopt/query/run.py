@@ -88,6 +88,7 @@ class Session:
 
 _SESSION = Session()
 _LEAST_TIME = 1e-3
+"""Seconds that a run gets whose time limit is all but over: it stops at its first look."""
 
 
 def run(text: str, functions: Functions | None = None) -> Any:

@@ -19,6 +19,7 @@ WAIT, LOOK = 60.0, 5.0
 """Seconds for a task, far more than one takes, as others may have the workers; and between
 two looks whether these are there: a look is a message of some milliseconds."""
 STARTING = 5.0
+"""Seconds in which a worker that has been asked for appears, as a rule."""
 
 
 def identity(client: Any) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ SAMPLE = 2000
 ROWS_A_VALUE = 5
 """Rows that a value of a column must have on average, to say something by agreeing."""
 LISTED = 5
+"""Rows that a message names at most."""
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
 

@@ -26,8 +26,10 @@ FEW_CLASSES = 20
 """Whole numbers with at most so many values are taken as classes."""
 
 MOST_CLASSES = 1000
+"""More are names, or numbers, and no classes."""
 ONE_SPLIT_ROWS = 50_000
 THREE_FOLDS_ROWS = 10_000
+"""Above which three folds, and then one split, judge as surely as five of few rows."""
 
 
 @dataclass(frozen=True)

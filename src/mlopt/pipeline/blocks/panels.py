@@ -18,7 +18,9 @@ import numpy as np
 PANEL = 4 << 20
 """Bytes of a panel."""
 _FEWEST = 256
+"""Rows of a panel at least."""
 FEW_IMAGES = 16
+"""Of a panel at least: for fewer, calls take longer than the work."""
 
 
 def panel_edges(values: Sequence[Any]) -> list[int]:

@@ -33,7 +33,9 @@ from mlopt.rows import Block, Rows
 Array = NDArray[Any]
 
 _CACHE = 1 << 19
+"""Bytes of a panel of rows, which stay in a core's cache from one product to the next."""
 _FEWEST = 256
+"""Rows of a panel at least: of fewer, products are of vectors and not of matrices."""
 
 
 def leading(

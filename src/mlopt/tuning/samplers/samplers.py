@@ -36,6 +36,7 @@ Taken = Callable[[Point], bool]
 
 _DRAWN, _MODELLED = price("search.proposal"), price("search.model")
 TRIES = 64
+"""Draws of a point that was not proposed before; then what is left is listed."""
 # Above this many points, a space is not listed to find the ones that are left.
 LISTED = 20_000
 # Points of a grid over continuous ranges when the number of trials is not known.

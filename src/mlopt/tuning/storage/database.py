@@ -28,6 +28,7 @@ from sqlalchemy import orm
 from mlopt.errors import StudyError
 
 SECONDS_TO_WAIT_FOR_A_LOCK = 60
+"""Other searches write to the file in milliseconds; one that copies it may take longer."""
 
 
 def address(storage: Any) -> sqlalchemy.URL:

@@ -31,6 +31,7 @@ Part = Callable[[Any], Array]
 PANEL_BYTES = 1 << 25
 """Of features that are used as soon as they are made."""
 _FEWEST = 256
+"""Rows of a panel at least."""
 
 
 OWN_FLOPS = price("block.copy")
