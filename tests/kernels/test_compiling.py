@@ -133,7 +133,6 @@ import time
 import scipy.sparse as sp
 from mlopt.kernels import compiling
 from mlopt.kernels.one_row import squared_norms
-from mlopt.kernels.one_row import squared_norms
 start = time.perf_counter()
 squared_norms(sp.csr_array([[1.0, 2.0]]))
 assert compiling.compiled(start) == 0.0
@@ -173,7 +172,9 @@ def test_planning_counts_no_reading_of_kernels(monkeypatch: pytest.MonkeyPatch) 
     steps = [("read", FunctionTransformer()), ("fit", mlopt.Ridge())]
     model = mlopt.Pipeline(steps).fit(np.tile(X, (50, 1)), np.tile(y, 50))
     (planning,) = [note for note in model.plan_.notes if "planning took" in note]
-    assert float(planning.split()[-2]) < 0.3
-    assert any(n.startswith("loading kernels, once in this") for n in model.plan_.notes)
+    (read,) = [
+        n for n in model.plan_.notes if n.startswith("loading kernels, once in this")
+    ]
     assert model.plan_.measured is not None
-    assert model.plan_.measured >= 0.3
+    others = model.plan_.measured - float(read.split()[-2])
+    assert float(planning.split()[-2]) <= others + 2 * ROUNDING

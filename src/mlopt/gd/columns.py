@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.gd.penalty import Penalty
 from mlopt.kernels.losses import LOSSES
 from mlopt.locking import cached_property
 from mlopt.prices import count
@@ -86,6 +87,11 @@ class Model:
     def sharp(self) -> bool:
         """Whether its penalty has kinks or edges, which few methods can minimise."""
         return self.l1 > 0 or self.positive
+
+    @property
+    def penalty(self) -> Penalty:
+        """On the weights; what there is on the intercept is apart."""
+        return Penalty(self.l1, self.l2, self.positive)
 
     @property
     def classifies(self) -> bool:

@@ -23,7 +23,6 @@ from mlopt.costs import Cost
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
-from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
 from mlopt.gd.plans.outline import Outline
@@ -261,7 +260,7 @@ def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
 
     for model in path.models:
         before = one.steps
-        penalty = Penalty(model.l1, model.l2, model.positive)
+        penalty = model.penalty
         done = one.settle(penalty, path.stop, path.steps, late)
         W, b = one.w.reshape(model.outputs, -1).copy(), np.atleast_1d(one.intercept)
         if constant:

@@ -54,6 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     )
     monkeypatch.setattr(forecast, "time", read)
     monkeypatch.setattr(forecast, "compiled", lambda since: 0.0)
+    monkeypatch.setattr(forecast, "worked", lambda since: here.wall - since)
     return here
 
 
