@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_classification
@@ -19,6 +21,7 @@ from sklearn.svm import LinearSVC
 import mlopt
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.tuning.crews.problem import Problem
@@ -200,3 +203,28 @@ def test_trials_that_wait_for_others_take_as_long_on_any_number_of_threads() -> 
     for rounds in (1, 4):
         known = Forecast(cost, rounds=rounds)
         assert known.of_trials(problem, cost, 64, batched=False) == rounds * 1.0
+
+
+@pytest.mark.parametrize("part", ["read", "made"])
+def test_blocks_are_read_once_for_all_splits_and_preprocessed_for_each(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Streamed.chain
+
+    def priced(self: Streamed, *given: Any) -> Any:
+        return replace(chain(self, *given), row_seconds=0.01 * (part == "made"))
+
+    monkeypatch.setattr(Streamed, "row_seconds", 0.01 * (part == "read"))
+    monkeypatch.setattr(Streamed, "chain", priced)
+    rows = da.from_array(X, chunks=(1000, -1))
+    search = mlopt.ModelSearchCV(
+        make_pipeline(StandardScaler(), LogisticRegression()), {"C": [0.1, 1.0]},
+        sampler="grid", n_trials=None,
+    )  # fmt: skip
+    plans = [search.set_params(cv=cv).explain(rows, y) for cv in (2, 4)]
+    few, many = (plan.choices[0].predicted for plan in plans)
+    assert few is not None
+    assert many is not None
+    assert many / few == pytest.approx(1.0 if part == "read" else 2.0, rel=0.1)
+    finals = [plan.choices[-1].predicted for plan in plans]
+    assert finals[0] == pytest.approx(finals[1], rel=0.1)

@@ -215,7 +215,8 @@ def forecast(
     if turns:  # each scan prepares them anew
         prepares = max(prepares, splits / size)
     if known.prepare is not None and parts.steps:
-        batched, final = batched + prepares * known.prepare, final + known.prepare
+        one = known.prepare + (1 / splits) * known.read
+        batched, final = batched + prepares * one, final + known.prepare + known.read
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
@@ -289,7 +290,7 @@ def _profile(
     """By samples where rows are here or can be; else, what is known of their shape."""
     X = problem.X
     if isinstance(X, Streamed) and X.lazy:
-        return _streamed(problem, X, parts, tasks)
+        return _streamed(problem, X, parts, tasks, round(fits / len(problem.splits)))
     if isinstance(X, Rows):
         return Profile(shape_of(X))
     if not sample:
@@ -298,9 +299,12 @@ def _profile(
 
 
 def _streamed(
-    problem: Problem, X: Streamed, parts: Parts, tasks: Sequence[LinearTask]
+    problem: Problem, X: Streamed, parts: Parts, tasks: Sequence[LinearTask], models: int
 ) -> Profile:
-    """By a sample of the rows; they are made anew in each pass, unless they are kept."""
+    """By a sample of the rows; they are made anew in each pass, unless they are kept.
+
+    They are read for all splits together, and preprocessed for each.
+    """
     try:
         chain = X.chain(parts.key, parts.steps)
         example = X.example(chain)
@@ -309,7 +313,9 @@ def _streamed(
     seen = replace(shape_of(example), rows=X.n, bytes=-1)
     times, threads = 3.0, problem.executor.threads  # to fit steps, to look, and to train
     if tasks and not tasks[0].at_once and not keeps(problem, chain, len(problem.splits)):
-        times = 2.0 + Scans.of(problem, tasks, seen, example).most
-    each = X.n * (X.row_seconds + chain.row_seconds) / threads
-    made = Cost(fixed=times * each, source="sampled")
-    return Profile(seen, prepare=made, example=example)
+        times = 2.0 + Scans.of(problem, tasks, seen, example).passes(models)
+    read, made = (
+        Cost(fixed=times * X.n * one / threads, source="sampled")
+        for one in (X.row_seconds, chain.row_seconds)
+    )
+    return Profile(seen, prepare=made, read=read, example=example)

@@ -60,12 +60,14 @@ class Profile:
 
     ``fit`` is of the final estimator, ``prepare`` of its preprocessing, ``score`` of one
     score: in the mean of the configurations that were tried. None when not sampled.
+    ``read`` is beside ``prepare``, once for all splits.
     """
 
     stats: Stats
     fit: Cost | None = None
     prepare: Cost | None = None
     score: Cost = field(default_factory=Cost)
+    read: Cost = field(default_factory=Cost)
     source: str = ""
     """The samples in words."""
     example: Any = None
@@ -207,7 +209,7 @@ def _profile(
     source = f"{number} fits to {sizes[0]} and {sizes[1]} rows"
     if sizes[0] == sizes[1]:
         source = f"a fit to {sizes[0]} rows"
-    return Profile(seen, fit, prepare, score, source, example)
+    return Profile(seen, fit, prepare, score, source=source, example=example)
 
 
 def some_rows(problem: Problem) -> Any:

@@ -183,15 +183,19 @@ class Scans:
 
     def in_lockstep(self, shape: Shape, models: int, *, worst: bool = False) -> Cost:
         """All models of a scan share every pass."""
-        near, levels = 1.0, 0
-        if self.follows:
-            near, levels = _NEAR, 1
-            while models / 2 ** (levels - 1) >= FEWEST:
-                levels += 1  # every other one is trained first, of these too
-        passes = self.most * near + levels * _LEVEL
+        passes, near = self.passes(models), _NEAR if self.follows else 1.0
         at_once = max(1, round(models * shape.columns * self.mean * near / passes))
         one = of_pass(replace(shape, columns=at_once), self.step)
         return max(passes, self.worst * worst) * one + Cost(python=_SCAN)
+
+    def passes(self, models: int) -> float:
+        """Of a scan of so many in lockstep."""
+        if not self.follows:
+            return self.most
+        levels = 1
+        while models / 2 ** (levels - 1) >= FEWEST:
+            levels += 1  # every other one is trained first, of these too
+        return self.most * _NEAR + levels * _LEVEL
 
     def by_newton(self, shape: Shape, here: Resources, passes: float) -> Cost | None:
         """One model, while others train on other threads; None where it cannot."""
