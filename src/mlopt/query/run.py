@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
@@ -87,8 +88,6 @@ class Session:
 
 
 _SESSION = Session()
-_LEAST_TIME = 1e-3
-"""Seconds that a run gets whose time limit is all but over: it stops at its first look."""
 
 
 def run(text: str, functions: Functions | None = None) -> Any:
@@ -202,11 +201,14 @@ def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
 
 
 def _with_time_left(request: Request, started: float) -> Request:
-    """The request after reading: TIME counts from the start of the query."""
+    """The request after reading: TIME counts from the start of the query.
+
+    A limit is more than 0; what is over ends a run at its first look.
+    """
     if request.time_limit is None:
         return request
     left = request.time_limit - (time.perf_counter() - started)
-    return replace(request, time_limit=max(left, _LEAST_TIME))
+    return replace(request, time_limit=max(left, sys.float_info.min))
 
 
 def _short(source: ast.Source) -> str:
