@@ -80,8 +80,7 @@ def to_plan(
     ]
     if planned.plainly:
         notes.append(f"run as scikit-learn runs it, not planned: {planned.plainly}")
-    others = planning + max(once, planned.once)
-    notes += _beside(len(jobs), trips, choices, others, total)
+    notes += _beside(len(jobs), trips, choices, planning + once, total)
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"{method} {type(pipeline).__name__}",

@@ -187,7 +187,6 @@ def forecast(
     varies = any(name.startswith(steps) for name in searched)
     prepares = splits if varies else splits * splits / fits
     method = f"search, {type(parts.final).__name__}"
-    rounds = math.ceil(n_models / max(1, at_once))
     alone = final = None
     if known.fit is not None and known.prepare is not None:
         alone = prepares * known.prepare + splits * (known.fit + known.score)
@@ -195,7 +194,7 @@ def forecast(
     if task is None:
         return Forecast(
             alone, reason=way.reason, final=final, looked=looked, source=known.source,
-            method=method, crowded=known.crowded, rounds=rounds,
+            method=method, crowded=known.crowded,
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
@@ -220,7 +219,7 @@ def forecast(
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
-        turns=turns, descends=descends, rounds=rounds,
+        turns=turns, descends=descends,
     )  # fmt: skip
     trials = n_models / families
     shares_little = known.stats.sparse and task.by_passes and not sample

@@ -48,11 +48,13 @@ def search_plan(
     forecasts: Mapping[str, Forecast],
     space: Space,
     rungs: Rungs,
+    slots: int,
     where: Choice | None = None,
 ) -> Plan:
     """How each family will be trained, before anything runs.
 
-    ``ways`` are those of configurations of each family, which the run would take too;
+    ``ways`` are those of configurations of each family, which the run would take too, and
+    ``slots`` how many trials are in training at the same time;
     ``where`` is the choice of processes for fits, if they run in some.
     """
     sizes = [size for size in (search.n_trials, space.size) if size is not None]
@@ -81,6 +83,8 @@ def search_plan(
     predicted = estimates[0].seconds if estimates else search.timeout
     _gather(search, problem, ways)
     notes = (*_notes(search, problem, apart=where), *_where(problem, ways))
+    if alone and slots < (trials or math.inf):
+        notes += _idle(search, problem, slots)
     counted = to_run(search, problem, ways, choices, each, rungs)
     return Plan(_title(search), counted, predicted, notes=notes, estimates=estimates)
 
@@ -169,6 +173,19 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
         *told,
         f"`refit` names no metric: sampler and bandit go by the first, "
         f"`{problem.metrics.main}`; with bandit=None nothing is given up",
+    )
+
+
+def _idle(search: Any, problem: Problem, slots: int) -> tuple[str, ...]:
+    """That threads wait for so many trials, and what to do about it; or nothing."""
+    splits, threads = len(problem.splits), problem.executor.threads
+    if slots * splits >= threads:
+        return ()
+    asked = search.batch_size != "auto"
+    why = "as was asked" if asked else "for the sampler learns from them"
+    return (
+        f"{slots} trials train at a time, {why}: {slots * splits} fits on {threads} "
+        f"threads; `batch_size={-(-threads // splits)}` keeps all threads at work",
     )
 
 

@@ -98,10 +98,16 @@ def prepare(
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
     rungs = Rungs(bandit, full, _judged(problem), short, problem.metrics.names_only)
+    busy = -(-problem.executor.threads // len(problem.splits))
+    slots = _slots(search, asked, batches, n_models, busy)
     forecasts = {
-        name: one
-        if one.batched is not None
-        else replace(one, part=rungs.part(ways[name][0].parts.final, n_models // len(ways)))
+        name: replace(
+            one,
+            rounds=-(-n_models // slots),
+            part=one.part
+            if one.batched is not None
+            else rungs.part(ways[name][0].parts.final, n_models // len(ways)),
+        )
         for name, one in forecasts.items()
     }
     limit = math.inf if search.timeout is None else search.timeout
@@ -110,11 +116,6 @@ def prepare(
         problem.executor.apart()
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
     stepwise = search.bandit is not None
-    busy = -(-problem.executor.threads // len(problem.splits))
-    slots = _slots(search, asked, batches, n_models, busy)
-    plan = search_plan(search, problem, ways, forecasts, space, rungs, where)
-    if not batches and slots < min(busy, n_trials or math.inf):
-        plan = replace(plan, notes=(*plan.notes, _idle(search, problem, slots, busy)))
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
@@ -133,7 +134,7 @@ def prepare(
         n_trials=asked,
         limits=limits,
         observe=_observer(search),
-        plan=plan,
+        plan=search_plan(search, problem, ways, forecasts, space, rungs, slots, where),
         refits=bool(search.refit),
     )
 
@@ -271,20 +272,6 @@ def _slots(
     if sampler_of(search.sampler).learns or search.timeout is not None:
         return GENERATION
     return max(GENERATION, n_trials or 0, most if batched else 0)
-
-
-def _idle(search: Any, problem: Problem, slots: int, busy: int) -> str:
-    """That threads wait for so many trials, and what to do about it."""
-    fits, threads = slots * len(problem.splits), problem.executor.threads
-    why = (
-        "as was asked"
-        if search.batch_size != "auto"
-        else "for the sampler learns from them"
-    )
-    return (
-        f"{slots} trials train at a time, {why}: {fits} fits on {threads} threads; "
-        f"`batch_size={busy}` keeps all threads at work"
-    )
 
 
 def _observer(search: Any) -> events.Observer:

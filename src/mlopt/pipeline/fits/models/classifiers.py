@@ -12,7 +12,6 @@ from sklearn import linear_model, svm
 from mlopt.costs import Cost
 from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
-from mlopt.gd.logistic import norm_of
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.fitting import prices
@@ -46,7 +45,7 @@ class Classifier(Twin):
     def outline(self, estimator: Any, stats: Stats) -> Outline:
         """What prices depend on."""
         found = Outline.of_stats(self.losses[stats.outputs > 1], stats)
-        free = np.isinf(norm_of(estimator)[0])
+        free = np.isinf(logistic.norm_of(estimator)[0])
         return found if free else replace(found, l2=1.0 / (estimator.C * stats.rows))
 
     def passes(self, estimator: Any, stats: Stats) -> float:
@@ -101,7 +100,7 @@ class Logistic(Classifier):
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "fit_intercept", "class_weight", "tol", "max_iter"
-        C, _ = norm_of(estimator)
+        C, _ = logistic.norm_of(estimator)
         twin = logistic.LogisticRegression(C=C, **same(estimator, *names))
         twin._solver = self.solver
         return twin
