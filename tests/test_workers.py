@@ -356,7 +356,8 @@ def test_a_result_that_was_lost_and_kills_who_makes_it_again_is_told_in_our_word
     assert workers.result(call) == 3
     dead = types.SimpleNamespace(address=address)
 
-    def lost(handles: Any) -> Any:
+    async def lost(handles: Any, asynchronous: bool) -> Any:
+        assert asynchronous
         raise distributed.KilledWorker(handles[0].key, dead, 3)
 
     monkeypatch.setattr(workers.client, "gather", lost)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import distributed
 import pytest
 from distributed import KilledWorker
+from distributed.protocol.pickle import dumps
 
 from mlopt.cluster.lost_calls import Forgiven
+from mlopt.cluster.workers import Cluster
 
 
 class State:
@@ -69,3 +72,33 @@ def test_a_value_is_sent_anew_twice() -> None:
     handle = Handle(client, "call", "put-1")
     assert [forgiven.again([handle]) for _ in range(3)] == [True, True, False]
     assert not forgiven.again([Handle(client, "call", "train-1")])
+
+
+def _lose(key: str, dask_scheduler: Any) -> None:
+    """As Dask does where what a result needs counts as failed: it is not made again."""
+    _, *messages = dask_scheduler._transition(key, "released", "lost")
+    dask_scheduler.send_all(*messages)
+
+
+def test_a_result_that_is_lost_before_it_is_sent_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And is not waited for without end, though Dask has forgotten to."""
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        executor = Cluster(client, patience=3.0)
+        handle = executor.submit(pow, 3, 4)
+        distributed.wait(handle)
+        gather = client.gather
+
+        async def late(handles: list[Any], asynchronous: bool) -> Any:
+            await client.scheduler.run_function(
+                function=dumps(_lose), args=dumps((handle.key,)), kwargs=dumps({})
+            )
+            while handle.status != "lost":
+                await asyncio.sleep(0.01)
+            return await gather(handles, asynchronous=asynchronous)
+
+        monkeypatch.setattr(client, "gather", late)
+        assert executor.result(handle) == 81

@@ -7,6 +7,7 @@ driver travels inside the task that makes it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import math
@@ -54,6 +55,9 @@ _LAST_WORDS, _RESTART = 0.5, 20.0
 # Seconds for which a search that is out of time waits for them: a nanny starts a worker
 # anew in 2 to 4.
 _PATIENCE = 5.0
+
+# What Dask says of calls that have not ended, and of those whose results were lost.
+_OPEN = frozenset({"pending", "lost"})
 
 _changing = open_in_forks(threading.RLock())
 _heard: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
@@ -174,8 +178,8 @@ class Cluster(Executor):
         end = math.inf if timeout is None else time.monotonic() + timeout
         while waiting:
             self._wait(waiting, "FIRST_COMPLETED", end)
-            yield from [handle for handle in waiting if handle.status != "pending"]
-            waiting = [handle for handle in waiting if handle.status == "pending"]
+            yield from [handle for handle in waiting if handle.status not in _OPEN]
+            waiting = [handle for handle in waiting if handle.status in _OPEN]
 
     def result(self, handle: Handle) -> Any:
         return self.results([handle])[0]
@@ -271,10 +275,26 @@ class Cluster(Executor):
                 if handle.status == "error":
                     handle.result()
             try:
-                # What was there may be lost meanwhile, and kill who makes it again.
-                return list(self.client.gather(list(handles)))
+                return self._gathered(handles)
             except (distributed.CancelledError, OSError) as error:
                 raise self._lost("while it sent results") from error
+
+    def _gathered(self, handles: Sequence[Handle]) -> list[Any]:
+        """What ended calls gave. What is lost meanwhile may kill who makes it again.
+
+        And it may never be made again: Dask's own `gather` would wait for ever.
+        """
+        sending = self.client.sync(_begun, self.client, list(handles))
+        try:
+            while not self.client.sync(_ended, sending, self.patience / 12):
+                self._wait(handles, "ALL_COMPLETED")
+            return list(sending.result())
+        except distributed.KilledWorker:
+            if not self._forgiven.again(handles):
+                raise
+            return self.results(handles)
+        finally:
+            self.client.loop.add_callback(sending.cancel)
 
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether somebody still works."""
@@ -305,7 +325,7 @@ class Cluster(Executor):
                 self._nobody_works(idle)
 
     def _revive(self, handles: Sequence[Handle]) -> bool:
-        keys = [handle.key for handle in handles if handle.status == "pending"]
+        keys = [handle.key for handle in handles if handle.status in _OPEN]
         # of a scheduler that cannot import mlopt: what is lost is named in the end
         with contextlib.suppress(ImportError):
             self.client.run_on_scheduler(revive, keys)
@@ -382,6 +402,15 @@ async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def _begun(client: Any, handles: list[Handle]) -> asyncio.Task[Any]:
+    """The values of ended calls, on their way."""
+    return asyncio.ensure_future(client.gather(handles, asynchronous=True))
+
+
+async def _ended(task: asyncio.Task[Any], timeout: float) -> bool:
+    return bool((await asyncio.wait([task], timeout=timeout))[0])
 
 
 @contextmanager
