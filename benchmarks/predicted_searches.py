@@ -8,9 +8,10 @@ many are within a factor of 2, and how many of the intervals hold. ``search.doub
 the price list are judged by the last.
 
 With --drawn 1,2 linear models are searched over instead, on rows that are drawn from these
-seeds, on one thread, by processor time. With --fit as well, every scan of these runs both
-ways, in lockstep and by Newton's method, and the prices of scans, ``batch.*`` of this
-script, are fitted to what each took: judge them on other seeds.
+seeds, on one thread, by processor time. With --fit as well, every scan of these runs all
+ways, in lockstep, by Newton's method and in its dual, and ``batch.*`` of this script are
+fitted: those that foresee passes to the passes that each took, whatever else the machine
+did, and those that price scans to its seconds. Judge them on other seeds.
 
 usage: predicted_searches.py [--data digits,spam] [--families forest,hist] [--trials 16]
                              [--folds 3] [--few] [--remember]
@@ -41,6 +42,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.gd.newton_training import AlongPenalties
+from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.tuning.crews import batching, scan
 from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON, Scans
 from mlopt.tuning.crews.spaces import Space
@@ -135,11 +138,29 @@ class Took:
     given: tuple
     way: str
     seconds: float
+    passes: float
+    """Over all rows: of the scan in lockstep, of a model in the mean by itself."""
 
     def priced(self):
         """Seconds by the list as it is now."""
         cost = self.scans.ways(*self.given).get(self.way)
         return None if cost is None else cost.seconds(self.given[-1])
+
+
+@dataclass(frozen=True)
+class Descended:
+    """The passes of a scan, where `prices` has seconds."""
+
+    took: Took
+
+    @property
+    def seconds(self):
+        return max(self.took.passes, 1.0)
+
+    def priced(self):
+        """Passes as they are foreseen."""
+        scans, models, way = self.took.scans, self.took.given[1], self.took.way
+        return scans.passes(models) if way == LOCKSTEP else scans.alone(way, models)
 
 
 def rows_of(rng):
@@ -190,8 +211,9 @@ def both_ways(search, X, y):
 
 def scans_of(search, X, y, way):
     """The scans of a search that goes this way."""
-    found, priced, choose = [], [], scan.space_of
+    found, priced, passes, choose = [], [], [], scan.space_of
     ways, advance = Scans.ways, batching.BatchCrew._advance
+    progress = QuasiNewton._progress
 
     def noted(self, *given, **how):
         priced.append((self, given))
@@ -202,17 +224,28 @@ def scans_of(search, X, y, way):
         choose(tasks, rows, problem)
         return Space(way=way)
 
+    def passed(self, *given):
+        passes.append(self.rows.n)
+        return progress(self, *given)
+
     def timed(*given):
+        passes.clear()
         begin = time.process_time()
         outcome = advance(*given)
-        found.append(Took(*priced[0], way, time.process_time() - begin))
+        took, training = time.process_time() - begin, given[1].training
+        alone = isinstance(training, AlongPenalties)
+        # Where models begin, passes over samples come first: they are no passes of these.
+        made = training._steps.mean() if alone else passes.count(training.rows.n)
+        found.append(Took(*priced[0], way, took, float(made)))
         return outcome
 
     scan.space_of, Scans.ways, batching.BatchCrew._advance = forced, noted, timed
+    QuasiNewton._progress = passed
     try:
         search.fit(X, y)
     finally:
         scan.space_of, Scans.ways, batching.BatchCrew._advance = choose, ways, advance
+        QuasiNewton._progress = progress
     return found
 
 
@@ -232,7 +265,9 @@ def fitted(options):
                     f"{name:44}{way:9} {predicted:8.3f} s, took {took:8.3f} s", flush=True
                 )
     prices.SCRIPT, prices.PREFIX = "predicted_searches.py", "batch."
-    prices.UNITS |= {"passes", "share"}
+    seconds, prices.UNITS = prices.UNITS, {"passes", "share"}
+    prices.print_fitted([Descended(one) for one in seen], lambda one: one.took.way)
+    prices.UNITS = seconds
     prices.print_fitted(seen, lambda one: one.way)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from mlopt.plan import Choice, Plan
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.scans import LOCKSTEP
+from mlopt.tuning.forecast import Forecast
 from mlopt.tuning.rungs import Rungs
 
 PREPARING, FINAL = "preprocessing", "final fit"
@@ -22,18 +24,21 @@ def to_run(
     choices: Sequence[Choice],
     trials: float | None,
     rungs: Rungs,
+    forecasts: Mapping[str, Forecast],
 ) -> tuple[Choice, ...]:
     """The ``choices``, of the families first, with what so many ``trials`` of each come to.
 
     Every trial is fitted on every split, once a look where it grows, as far as is known
-    before a bandit has looked.
+    before a bandit has looked; by itself where models of a scan are foreseen so.
     """
     splits, counted = len(problem.splits), list(choices)
     if trials is not None:
         fits = trials * splits
-        for number, own in enumerate(ways.values()):
+        for number, (name, own) in enumerate(ways.items()):
             looked = fits * (1 if own[0].task else rungs.fits(own[0].parts.final))
             runs = {"fit": looked} | ({} if search.bandit else {"score": fits})
+            if (descends := forecasts[name].descends) != LOCKSTEP:
+                runs[descends] = fits
             counted[number] = replace(counted[number], runs=runs)
     if fitted := _distinct(ways, trials):
         steps = " > ".join(fitted)

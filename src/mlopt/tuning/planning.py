@@ -85,7 +85,7 @@ def search_plan(
     notes = (*_notes(search, problem, apart=where), *_where(problem, ways))
     if alone and slots < (trials or math.inf):
         notes += _idle(search, problem, slots)
-    counted = to_run(search, problem, ways, choices, each, rungs)
+    counted = to_run(search, problem, ways, choices, each, rungs, forecasts)
     return Plan(_title(search), counted, predicted, notes=notes, estimates=estimates)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.direct_training import cheapest_of, direct_ways, squared_length
 from mlopt.gd.l1_training import paths_cost
@@ -68,7 +69,8 @@ class Scans:
     follows : bool
         Whether models start between solutions of others where there are many.
     newton : float
-        Passes of a model by Newton's method, from zero; 0 where that does not train it.
+        Passes of a model by Newton's method, from zero; 0 where that does not train it, as
+        where rows are on workers.
     dual : float
         Epochs of a model in its dual, from zero; 0 where that does not train it.
     loss : str
@@ -132,7 +134,7 @@ class Scans:
         alone = replace(shape, columns=_columns(loss, shape))
 
         def taken(method: Method) -> float:
-            if loss not in method.losses:
+            if loss not in method.losses or not isinstance(problem.executor, Threads):
                 return 0.0
             given = problem, alone, look, stop
             found = [_expected(method, task, *given) for task in tasks]
@@ -172,14 +174,18 @@ class Scans:
             As if it took so long, by which a way is chosen.
         """
         ways = {LOCKSTEP: self.in_lockstep(shape, models, worst=worst)}
-        many = models >= FEWEST
-        one = self.by_newton(shape, here, self.newton * (_NEIGHBOUR if many else 1.0))
+        one = self.by_newton(shape, here, self.alone(NEWTON, models))
         if one is not None:
             ways[NEWTON] = models * one + Cost(python=_SCAN)
         if self.dual:
-            one = dual_alone(shape, self.dual * (_FOLLOWED if many else 1.0))
+            one = dual_alone(shape, self.alone(DUAL, models))
             ways[DUAL] = models * one + Cost(python=_SCAN)
         return ways
+
+    def alone(self, way: str, models: int) -> float:
+        """Passes, or epochs, of each of so many models of a scan that descend alone."""
+        passes, near = (self.dual, _FOLLOWED) if way == DUAL else (self.newton, _NEIGHBOUR)
+        return passes * (near if models >= FEWEST else 1.0)
 
     def in_lockstep(self, shape: Shape, models: int, *, worst: bool = False) -> Cost:
         """All models of a scan share every pass."""
