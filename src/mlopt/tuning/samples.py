@@ -38,7 +38,7 @@ from mlopt.tuning.crews.plain import may_pay
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics
 
-SIZES = (1024, 2048)
+SIZES = (2048, 4096)
 """Rows of the two samples at most; a small table gives a quarter and a half of itself."""
 STEEP, STEEPEST = 1.25, 2.0
 """How much faster than its rows the time of a sample must grow to be a power of them, and
@@ -156,7 +156,12 @@ def profiled(
         # Who waits for a core, and not for Python, would wait in a process as well.
         slower = _ratio([look.undisturbed for look in beside], first.undisturbed)
         slower = slower if slower > STEEP else 1.0
-        first = first.times(_ratio([look.seconds for look in beside], first.seconds))
+        longer = _ratio([look.seconds for look in beside], first.seconds)
+        # Those beside it end sooner than the larger sample: from then on it is alone.
+        together = min(second.seconds, longer * first.seconds)
+        alone = second.seconds - together * (1 - 1 / longer)
+        first = first.times(longer)
+        second = second.times(longer * alone / second.seconds) if alone > 0 else second
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
