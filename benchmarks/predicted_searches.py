@@ -11,11 +11,13 @@ With --drawn 1,2 linear models are searched over instead, on rows that are drawn
 seeds, on one thread, by processor time. With --fit as well, every scan of these runs all
 ways, in lockstep, by Newton's method and in its dual, and ``batch.*`` of this script are
 fitted: those that foresee passes to the passes that each took, whatever else the machine
-did, and those that price scans to its seconds. Judge them on other seeds.
+did, and those that price scans to its seconds. Judge them on other seeds. With --paths
+instead, Lasso and logistic regression with an L1 penalty: rounds of a model and their
+milliseconds, from which ``columns.path-*`` and ``columns.round.*`` are.
 
 usage: predicted_searches.py [--data digits,spam] [--families forest,hist] [--trials 16]
                              [--folds 3] [--few] [--remember]
-                             [--drawn 1,2 [--fit] [--problems 8]]
+                             [--drawn 1,2 [--fit | --paths] [--problems 8]]
 """
 
 from __future__ import annotations
@@ -42,9 +44,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.gd.l1_training import L1Training
 from mlopt.gd.newton_training import AlongPenalties
 from mlopt.gd.quasi_newton import QuasiNewton
-from mlopt.tuning.crews import batching, scan
+from mlopt.resources import Resources
+from mlopt.tuning.crews import batching, scan, scans
 from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON, Scans
 from mlopt.tuning.crews.spaces import Space
 
@@ -271,6 +275,48 @@ def fitted(options):
     prices.print_fitted(seen, lambda one: one.way)
 
 
+def paths(options):
+    """What paths of L1 penalties take, by processor time, and what they are priced."""
+    price, solve = scans.paths_cost, L1Training._solve_all
+    foreseen, found = [], []
+
+    def priced(*given):
+        cost = price(*given)
+        foreseen.append(cost.seconds(Resources.probe()))
+        return cost
+
+    def timed(self):
+        begin = time.process_time()
+        solve(self)
+        found.append((time.process_time() - begin, len(self.models), self._steps.sum()))
+
+    scans.paths_cost, L1Training._solve_all = priced, timed
+    for name, search, X, y in drawn(options.drawn, options.problems):
+        classes = isinstance(search.estimator, linear_model.LogisticRegression)
+        if classes:
+            estimator = linear_model.LogisticRegression(l1_ratio=1, solver="saga")
+            search.set_params(estimator=estimator)
+        else:
+            rng, models = np.random.default_rng(len(y)), len(search.space["C"])
+            y = X @ rng.normal(size=X.shape[1])
+            y = y + y.std() * rng.normal(size=len(y))
+            most = np.abs(X.T @ (y - y.mean())).max() / len(y)
+            alphas = most * np.logspace(-3, 0, models)
+            space = {"alpha": alphas.tolist()}
+            search.set_params(estimator=linear_model.Lasso(), space=space)
+        search.set_params(refit=False).fit(X, y)  # kernels are loaded
+        foreseen.clear()
+        found.clear()
+        search.fit(X, y)
+        took, models, rounds = np.sum(found, axis=0)
+        print(
+            f"{type(search.estimator).__name__:19}{name.split(maxsplit=1)[1]:20} "
+            f"{foreseen[0]:7.3f} s, took {took:7.3f} s; {rounds / models:4.1f} rounds a "
+            f"model, {1e3 * took / rounds:6.2f} ms a round",
+            flush=True,
+        )
+
+
 def on_drawn(options):
     """Whole searches, predicted and measured, by processor time."""
     found = []
@@ -307,11 +353,13 @@ def main():
     parser.add_argument("--drawn", type=lambda text: [int(s) for s in text.split(",")])
     parser.add_argument("--problems", type=int, default=8, help="drawn of each seed")
     parser.add_argument("--fit", action="store_true", help="prices of scans to these")
+    parser.add_argument("--paths", action="store_true", help="of L1 penalties")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     if options.drawn:
         with dask.config.set({"mlopt.remember": False}):
-            (fitted if options.fit else on_drawn)(options)
+            how = fitted if options.fit else paths if options.paths else on_drawn
+            how(options)
         return
     found = []
     with dask.config.set({"mlopt.remember": options.remember}):

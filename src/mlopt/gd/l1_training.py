@@ -34,11 +34,15 @@ from mlopt.gd.row_products import beyond, gram_cost
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
 from mlopt.locking import cached_property
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 from mlopt.training import Limits
 
 Array = NDArray[np.float64]
+
+_FIRST, _ROUNDS = price("columns.path-first"), price("columns.path-rounds")
+_SQUARED, _CLASS = price("columns.round.squared"), price("columns.round.class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,4 +321,6 @@ def paths_cost(
         first = gram_cost(replace(rows, columns=1), thread)
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
     each = epochs_cost(Outline(loss, part), thread, VISITS)
-    return first + rows.columns * sets * models * each
+    rounds = _FIRST + models * _ROUNDS
+    beside = Cost(python=rounds * (_SQUARED if loss == "squared" else _CLASS))
+    return first + rows.columns * sets * (models * each + beside)
