@@ -12,8 +12,8 @@ seeds, on one thread, by processor time. With --fit as well, every scan of these
 ways, in lockstep, by Newton's method and in its dual, and ``batch.*`` of this script are
 fitted: those that foresee passes to the passes that each took, whatever else the machine
 did, and those that price scans to its seconds. Judge them on other seeds. With --paths
-instead, Lasso and logistic regression with an L1 penalty: rounds of a model and their
-milliseconds, from which ``columns.path-*`` and ``columns.round.*`` are.
+instead, Lasso and logistic regression with an L1 penalty: what their paths take, which
+``columns.path-first`` and ``columns.model.*`` are judged by.
 
 usage: predicted_searches.py [--data digits,spam] [--families forest,hist] [--trials 16]
                              [--folds 3] [--few] [--remember]
@@ -288,7 +288,7 @@ def paths(options):
     def timed(self):
         begin = time.process_time()
         solve(self)
-        found.append((time.process_time() - begin, len(self.models), self._steps.sum()))
+        found.append((time.process_time() - begin, len(self.models)))
 
     scans.paths_cost, L1Training._solve_all = priced, timed
     for name, search, X, y in drawn(options.drawn, options.problems):
@@ -308,11 +308,11 @@ def paths(options):
         foreseen.clear()
         found.clear()
         search.fit(X, y)
-        took, models, rounds = np.sum(found, axis=0)
+        took, models = np.sum(found, axis=0)
         print(
             f"{type(search.estimator).__name__:19}{name.split(maxsplit=1)[1]:20} "
-            f"{foreseen[0]:7.3f} s, took {took:7.3f} s; {rounds / models:4.1f} rounds a "
-            f"model, {1e3 * took / rounds:6.2f} ms a round",
+            f"{foreseen[0]:7.3f} s, took {took:7.3f} s: "
+            f"{1e3 * took / models:6.2f} ms a model",
             flush=True,
         )
 

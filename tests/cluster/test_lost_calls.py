@@ -74,6 +74,24 @@ def test_a_value_is_sent_anew_twice() -> None:
     assert not forgiven.again([Handle(client, "call", "train-1")])
 
 
+class Ended:
+    """A future that has ended, until its result is lost."""
+
+    def __init__(self) -> None:
+        self.status = "finished"
+
+
+def test_every_call_that_ended_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of it while the one before is looked at."""
+    monkeypatch.setattr(Cluster, "_wait", lambda *given: None)
+    first, late = Ended(), Ended()
+    late.status, told = "pending", []
+    for handle in Cluster.as_completed(object.__new__(Cluster), [first, late]):
+        told.append(handle)
+        first.status, late.status = "lost", "finished"
+    assert told == [first, late]
+
+
 def _lose(key: str, dask_scheduler: Any) -> None:
     """As Dask does where what a result needs counts as failed: it is not made again."""
     _, *messages = dask_scheduler._transition(key, "released", "lost")

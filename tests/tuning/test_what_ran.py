@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -234,6 +237,22 @@ def test_a_search_does_what_its_plan_says(check: Any, ran: Recording) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
 def test_workers_do_what_the_plan_says(check: Any, ran_on_workers: Recording) -> None:
     check(ran_on_workers)
+
+
+def test_few_rows_behind_steps_are_scanned_alike_beside_a_client() -> None:
+    """They are brought here, where models of a scan may train by themselves."""
+    X, y = make_classification(2000, 20, random_state=0)
+    chain = make_pipeline(PCA(whiten=True), LogisticRegression())
+    search = searched(chain, {"logisticregression__C": [1.0, 10.0]}, n_trials=2)
+    alone = search.explain(X, y).choices[0]
+    assert alone.runs["newton"] == alone.runs["fit"]
+    with (
+        dask.config.set({"mlopt.plan": "where it pays"}),
+        distributed.Client(processes=False, n_workers=1, dashboard_address=None),
+    ):
+        beside = search.fit(X, y).plan_.choices[0]
+    assert beside.chosen == alone.chosen
+    assert beside.runs == beside.ran == alone.runs
 
 
 def test_models_that_are_pruned_are_scored_as_often_as_said(ran: Recording) -> None:

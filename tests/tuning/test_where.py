@@ -225,3 +225,21 @@ def test_a_fit_that_fails_in_a_process_says_why(rows: tuple[Any, Any]) -> None:
     scores = search.cv_results_["mean_test_score"]
     assert sorted(scores)[0] == -1.0
     assert min(sorted(scores)[1:]) > 0
+
+
+@pytest.mark.parametrize("longer", [1.0, 1.5, 2.0, 4.0])
+@pytest.mark.parametrize("larger", [0.5, 1.0, 1.7, 5.0])
+def test_samples_are_told_as_if_others_were_beside_them_all_along(
+    longer: float, larger: float
+) -> None:
+    """Of fits that take 1 and ``larger`` seconds alone, and so much longer together."""
+    beside = longer
+    # The large one is slowed down until those beside it have ended, or it has.
+    done = min(larger, beside / longer)
+    took = done * longer + (larger - done)
+    look: dict[str, Any] = {"prepare": 0.0, "score": 0.0, "rows": None}
+    first, second = samples._crowded(
+        samples._Look(fit=1.0, **look), samples._Look(fit=took, **look),
+        [samples._Look(fit=beside, **look)],
+    )  # fmt: skip
+    assert (first.fit, second.fit) == pytest.approx((longer, longer * larger))

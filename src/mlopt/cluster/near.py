@@ -22,9 +22,14 @@ def are_near(data: Iterable[Any]) -> bool:
     ``mlopt.plan`` set to "always" says no: then what is there is used, whatever it takes.
     """
     sizes = [_bytes(one) for one in data if one is not None]
-    if plans_always() or not sizes or None in sizes:
+    if not sizes or None in sizes:
         return False
-    return sum(size for size in sizes if size is not None) <= NEAR
+    return is_near(sum(size for size in sizes if size is not None))
+
+
+def is_near(nbytes: float) -> bool:
+    """Whether a pass over so many bytes in memory takes less than to ask a worker."""
+    return nbytes <= NEAR and not plans_always()
 
 
 def would_be_near(X: Any, y: Any) -> bool:

@@ -178,8 +178,10 @@ class Cluster(Executor):
         end = math.inf if timeout is None else time.monotonic() + timeout
         while waiting:
             self._wait(waiting, "FIRST_COMPLETED", end)
-            yield from [handle for handle in waiting if handle.status not in _OPEN]
-            waiting = [handle for handle in waiting if handle.status in _OPEN]
+            ended = {handle for handle in waiting if handle.status not in _OPEN}
+            done = [handle for handle in waiting if handle in ended]
+            waiting = [handle for handle in waiting if handle not in ended]
+            yield from done
 
     def result(self, handle: Handle) -> Any:
         return self.results([handle])[0]
@@ -276,7 +278,7 @@ class Cluster(Executor):
                     handle.result()
             try:
                 return self._gathered(handles)
-            except (distributed.CancelledError, OSError) as error:
+            except (distributed.CancelledError, asyncio.CancelledError, OSError) as error:
                 raise self._lost("while it sent results") from error
 
     def _gathered(self, handles: Sequence[Handle]) -> list[Any]:
@@ -284,17 +286,20 @@ class Cluster(Executor):
 
         And it may never be made again: Dask's own `gather` would wait for ever.
         """
-        sending = self.client.sync(_begun, self.client, list(handles))
+        look = self.patience / 12
+        sending, done = self.client.sync(_sent, self.client, list(handles), look)
         try:
-            while not self.client.sync(_ended, sending, self.patience / 12):
+            while not done:
                 self._wait(handles, "ALL_COMPLETED")
+                done = self.client.sync(_ended, sending, look)
             return list(sending.result())
         except distributed.KilledWorker:
             if not self._forgiven.again(handles):
                 raise
             return self.results(handles)
         finally:
-            self.client.loop.add_callback(sending.cancel)
+            if not done:
+                self.client.loop.add_callback(_forget, sending, list(handles))
 
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether somebody still works."""
@@ -404,13 +409,22 @@ async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:
     return True
 
 
-async def _begun(client: Any, handles: list[Handle]) -> asyncio.Task[Any]:
-    """The values of ended calls, on their way."""
-    return asyncio.ensure_future(client.gather(handles, asynchronous=True))
+async def _sent(
+    client: Any, handles: list[Handle], timeout: float
+) -> tuple[asyncio.Task[Any], bool]:
+    """The values of ended calls, and whether they have come in time."""
+    task = asyncio.ensure_future(client.gather(handles, asynchronous=True))
+    return task, await _ended(task, timeout)
 
 
 async def _ended(task: asyncio.Task[Any], timeout: float) -> bool:
     return bool((await asyncio.wait([task], timeout=timeout))[0])
+
+
+def _forget(task: asyncio.Task[Any], handles: list[Handle]) -> None:
+    """End a wait for what is lost. What is on its way others may have asked for with it."""
+    if any(handle.status in _OPEN for handle in handles):
+        task.cancel()
 
 
 @contextmanager

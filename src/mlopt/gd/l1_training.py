@@ -41,8 +41,8 @@ from mlopt.training import Limits
 
 Array = NDArray[np.float64]
 
-_FIRST, _ROUNDS = price("columns.path-first"), price("columns.path-rounds")
-_SQUARED, _CLASS = price("columns.round.squared"), price("columns.round.class")
+_SQUARED, _CLASS = price("columns.model.squared"), price("columns.model.class")
+_FIRST = price("columns.path-first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +321,5 @@ def paths_cost(
         first = gram_cost(replace(rows, columns=1), thread)
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
     each = epochs_cost(Outline(loss, part), thread, VISITS)
-    rounds = _FIRST + models * _ROUNDS
-    beside = Cost(python=rounds * (_SQUARED if loss == "squared" else _CLASS))
+    beside = Cost(python=(_FIRST + models) * (_SQUARED if loss == "squared" else _CLASS))
     return first + rows.columns * sets * (models * each + beside)

@@ -15,9 +15,9 @@ from importlib.resources import files
 
 UNITS = frozenset({
     "Hessians", "bytes", "columns", "directions", "iterations", "loss", "members",
-    "multiplications", "operations", "pairs", "passes", "penalties", "penalty", "products",
-    "reads", "rows", "s", "samples", "share", "sweeps", "times", "tokens", "topics",
-    "values", "vectors", "visits", "weights",
+    "models", "multiplications", "operations", "pairs", "passes", "penalties", "penalty",
+    "products", "reads", "rows", "s", "samples", "share", "sweeps", "times", "tokens",
+    "topics", "values", "vectors", "visits", "weights",
 })  # fmt: skip
 """Of prices: "s" are seconds; "operations" those of a large matrix product, in float64;
 "multiplications" two of these; "reads" those of a value or row in order; "times" and

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mlopt.cluster import Threads
+from mlopt.cluster.near import is_near
 from mlopt.costs import Cost
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.kernels.compiled import missing
@@ -251,6 +253,9 @@ def _in_scans(
         one = at_once_cost(problem, tasks, stats, 1, 1, seen)
         return (1 / models) * all_models, one, LOCKSTEP
     plan, outputs = Scans.of(problem, tasks, stats, known.example), problem.outputs
+    brought = scans > 1 and problem.near is not None and is_near(stats.bytes)
+    if not (brought or isinstance(problem.executor, Threads)):
+        plan = plan.on_workers()
     given = stats, together * splits, outputs, scans
     batched = (1 / together) * plan.cost(*given)
     return batched, plan.final(stats, outputs), plan.way(*given)

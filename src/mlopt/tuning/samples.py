@@ -78,7 +78,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class _Look:
-    """Seconds on a sample, and rows as the final estimator saw them (`SIZES` at most)."""
+    """Seconds on a sample; of one that is shown, rows as the final estimator saw them."""
 
     prepare: float
     fit: float
@@ -142,7 +142,7 @@ def profiled(
         return Profile(shape_of(problem.X))  # the search will tell what is wrong
     most = SHARE * limit * problem.executor.threads
     if most < 3 * first.seconds:  # time is too short for another look
-        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
+        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]), first.rows)
     # Where it may pay to be apart, the first once more on all other threads: how much
     # longer it takes so is what they take from one another.
     longest = min(limit, fits * first.seconds * len(train) / sizes[0])
@@ -150,18 +150,13 @@ def profiled(
     jobs = [(typical, rows[: sizes[1]])] + crowd * [(typical, rows[: sizes[0]])]
     (second, *crowded), _ = _side_by_side(problem, jobs, limit)
     if second is None:
-        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
+        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]), first.rows)
     slower = 1.0
     if beside := [look for look in crowded if look is not None]:
         # Who waits for a core, and not for Python, would wait in a process as well.
         slower = _ratio([look.undisturbed for look in beside], first.undisturbed)
         slower = slower if slower > STEEP else 1.0
-        longer = _ratio([look.seconds for look in beside], first.seconds)
-        # Those beside it end sooner than the larger sample: from then on it is alone.
-        together = min(second.seconds, longer * first.seconds)
-        alone = second.seconds - together * (1 - 1 / longer)
-        first = first.times(longer)
-        second = second.times(longer * alone / second.seconds) if alone > 0 else second
+        first, second = _crowded(first, second, beside)
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
@@ -169,7 +164,7 @@ def profiled(
     spare = min(most, by_rows, max(SHARE * fits * one_fit, LITTLE) - each)
     both, one = (_within(spare, unit) for unit in (each, first.seconds))
     if drawn is None or max(both, one) < 1:
-        found = _profile(problem, [(first, second)], [], sizes)
+        found = _profile(problem, [(first, second)], [], sizes, second.rows)
         return replace(found, crowded=slower)
     tried = drawn(both) if both > 0 else []
     others = [] if tried else drawn(one)
@@ -180,9 +175,25 @@ def profiled(
     pairs, others_beside = [(first, second)], [look for look in looks if look is not None]
     if tried:  # each on both samples, where both ended; the larger ones began first
         both_sizes = zip(looks[len(tried) :], looks, strict=False)
-        pairs = [(less, more) for less, more in both_sizes if less and more] or pairs
-        others_beside = []
-    return replace(_profile(problem, pairs, others_beside, sizes), crowded=slower)
+        spread = [(less, more) for less, more in both_sizes if less and more]
+        # Fewer than threads end side by side no more: the first pair knows what that adds.
+        few = len(spread) < problem.executor.threads
+        pairs, others_beside = [*pairs, *spread] if few else spread, []
+    found = _profile(problem, pairs, others_beside, sizes, second.rows)
+    return replace(found, crowded=slower)
+
+
+def _crowded(first: _Look, second: _Look, beside: Sequence[_Look]) -> tuple[_Look, _Look]:
+    """Both as they would be beside others all along.
+
+    ``first`` was alone. ``second`` began with those ``beside`` it, which are as large as
+    the first and end sooner: from then on it was alone.
+    """
+    longer = _ratio([look.seconds for look in beside], first.seconds)
+    together = min(second.seconds, longer * first.seconds)
+    alone = second.seconds - together * (1 - 1 / longer)
+    share = alone / second.seconds if second.seconds > 0 else 1.0
+    return first.times(longer), second.times(longer * share)
 
 
 def _within(spare: float, unit: float) -> int:
@@ -200,15 +211,13 @@ def _profile(
     pairs: Sequence[tuple[_Look, _Look]],
     beside: Sequence[_Look],
     sizes: tuple[int, int],
+    example: Any,
 ) -> Profile:
-    if not pairs:
-        return Profile(shape_of(problem.X))
     rows = len(problem.splits[0].train)
     prepare, fit, score = (
         Cost(fixed=_mean(pairs, beside, name, sizes, rows), source="sampled")
         for name in ("prepare", "fit", "score")
     )
-    example = pairs[-1][1].rows
     seen = replace(shape_of(example), rows=problem.n, bytes=-1)
     number = 2 * len(pairs) + len(beside)
     source = f"{number} fits to {sizes[0]} and {sizes[1]} rows"
@@ -268,7 +277,7 @@ def _side_by_side(
                 cuts[size] = executor.put(_cut(problem, rows, pairwise=parts.pairwise))
             own = params_of_final(parts.path, problem.fit_params)
             given = own_params(cut_params(own, problem.n, rows))
-            job = _Job(parts, given, judged)
+            job = _Job(parts, given, judged, shown=not handles)
             handles.append(executor.submit(_look, cuts[size], job))
         ended = _ended(executor, handles, min(patient, WAITS * limit), limit)
         if late := [handle for handle in handles if handle not in ended]:
@@ -340,11 +349,13 @@ def _cut(problem: Problem, rows: Any, *, pairwise: bool) -> _Sample:
 
 @dataclass(frozen=True)
 class _Job:
-    """What is fitted, with which parameters, and judged by which metrics if by any."""
+    """What is fitted, with which parameters, and judged by which metrics if by any; and
+    whether rows are ``shown`` as it sees them."""
 
     parts: Parts
     params: Mapping[str, Any]
     judged: Metrics | None
+    shown: bool
 
 
 def _look(sample: _Sample, job: _Job) -> _Look:
@@ -370,7 +381,8 @@ def _timed(sample: _Sample, job: _Job) -> _Look:
             job.judged.score(final, _safe_indexing(X, part), targets)
             score = worked(fitted)
         waited = queued() - waited
-    return _Look(prepare, fit, score, _safe_indexing(X, slice(SIZES[1])), waited)
+    rows = _safe_indexing(X, slice(SIZES[0])) if job.shown else None
+    return _Look(prepare, fit, score, rows, waited)
 
 
 def shape_of(X: Any) -> Stats:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.direct_training import cheapest_of, direct_ways, squared_length
 from mlopt.gd.l1_training import paths_cost
@@ -69,8 +68,7 @@ class Scans:
     follows : bool
         Whether models start between solutions of others where there are many.
     newton : float
-        Passes of a model by Newton's method, from zero; 0 where that does not train it, as
-        where rows are on workers.
+        Passes of a model by Newton's method, from zero; 0 where that does not train it.
     dual : float
         Epochs of a model in its dual, from zero; 0 where that does not train it.
     loss : str
@@ -134,7 +132,7 @@ class Scans:
         alone = replace(shape, columns=_columns(loss, shape))
 
         def taken(method: Method) -> float:
-            if loss not in method.losses or not isinstance(problem.executor, Threads):
+            if loss not in method.losses:
                 return 0.0
             given = problem, alone, look, stop
             found = [_expected(method, task, *given) for task in tasks]
@@ -146,6 +144,10 @@ class Scans:
             mean, max(mean, most), follows=True, newton=taken(NEWTON_CHOLESKY),
             dual=taken(DUAL_LOGISTIC), loss=loss, worst=worst,
         )  # fmt: skip
+
+    def on_workers(self) -> Scans:
+        """Of rows there: no model is trained by itself."""
+        return replace(self, newton=0.0, dual=0.0)
 
     def cost(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> Cost:
         """Of so many ``models`` of ``outputs`` columns each, shared out among ``scans``."""
@@ -201,7 +203,7 @@ class Scans:
         levels = 1
         while models / 2 ** (levels - 1) >= FEWEST:
             levels += 1  # every other one is trained first, of these too
-        return self.most * _NEAR + levels * _LEVEL
+        return min(self.most * levels, self.most * _NEAR + levels * _LEVEL)
 
     def by_newton(self, shape: Shape, here: Resources, passes: float) -> Cost | None:
         """One model, while others train on other threads; None where it cannot."""
