@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
@@ -32,6 +31,7 @@ from mlopt.resources.queued import queued
 from mlopt.rows import Rows
 from mlopt.stats import Stats, stored_share
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
+from mlopt.tuning.crews.clones import cloned
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.plain import may_pay
@@ -366,7 +366,7 @@ def _look(sample: _Sample, job: _Job) -> _Look:
 
 
 def _timed(sample: _Sample, job: _Job) -> _Look:
-    X, y, final = sample.X, sample.y, clone(job.parts.final)
+    X, y, final = sample.X, sample.y, cloned(job.parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
         start, waited = time.perf_counter(), queued()

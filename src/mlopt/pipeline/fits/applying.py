@@ -59,7 +59,7 @@ def _is_plain(model: Any, X: Any) -> bool:
         and X.ndim == 2
         and X.dtype in FLOATS
         and X.shape[0] > 0
-        and X.shape[1] == model.n_features_in_
+        and X.shape[1] == getattr(model, "n_features_in_", -1)  # not fitted: it says so
         and not hasattr(model, "feature_names_in_")
         and not hasattr(model, "_sklearn_output_config")
         and sklearn.get_config()["transform_output"] == "default"

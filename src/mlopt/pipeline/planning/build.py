@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -441,7 +442,7 @@ def _check_methods(path: str, estimator: Any) -> None:
 
 def _check_parameters(path: str, estimator: Any) -> None:
     """scikit-learn's own check of its parameters, before other steps are fitted."""
-    known = getattr(estimator, "_parameter_constraints", None) is not None
+    known = getattr_static(estimator, "_parameter_constraints", None) is not None
     asked = known and not get_config()["skip_parameter_validation"]
     if asked and not is_valid(estimator):  # if not, the error is scikit-learn's
         _check(path, estimator._validate_params)
