@@ -1,4 +1,4 @@
-"""What is applied the quick way is refused as scikit-learn does it where it is not fitted."""
+"""What is applied the quick way is refused as scikit-learn does it when not fitted."""
 
 from __future__ import annotations
 
