@@ -104,11 +104,15 @@ def test_a_job_goes_on_from_a_checkpoint(layout: Any) -> None:
 @pytest.mark.parametrize("behind", [0, 2])
 def test_nobody_is_further_ahead_than_may_be(behind: int) -> None:
     counts: Counter[int] = Counter(dict.fromkeys(range(4), 0))
-    gaps, changing = [], threading.Lock()
+    gaps: list[int] = []
+    changing = threading.Condition()
 
     def step(block: int, w: np.ndarray) -> np.ndarray:
         with changing:
             gaps.append(counts[block] - min(counts.values()))
+            changing.notify_all()
+            if block == 0:  # the others go as far ahead as they may
+                changing.wait_for(lambda: max(gaps) >= behind, timeout=30)
         time.sleep(0.004 if block == 0 else 0)
         with changing:
             counts[block] += 1
