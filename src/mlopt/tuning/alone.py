@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import joblib
-from sklearn.base import clone
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.validation import _num_samples
 
 from mlopt.rows import Rows
 from mlopt.tuning.boosting import can_be_tried, fit_boosted
 from mlopt.tuning.crews.chain import assemble, cut, fit_steps, params_of_final
+from mlopt.tuning.crews.clones import clone_apart
 from mlopt.tuning.crews.fitting import Fold, fit_arguments, fit_fold
 
 
@@ -35,11 +35,11 @@ def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
     if here and can_be_tried(parts.final, _num_samples(rows.y)):
         fitted, X = fit_steps(parts, rows.X, rows.y, rows.fit_params)
         own = params_of_final(parts.path, rows.fit_params)
-        model = clone(parts.final)
+        model = clone_apart(parts.final)
         arguments = fit_arguments(model, replace(rows, X=X, fit_params=own))
         fitted[parts.name] = fit_boosted(model, X, rows.y, arguments)
         return assemble(estimator, fitted)
-    fresh = clone(estimator)
+    fresh = clone_apart(estimator)
     # Starting processes takes seconds, and a copy of the rows for each.
     with joblib.parallel_config(backend="threading", n_jobs=threads):
         return fit_fold(fresh, rows)

@@ -24,6 +24,7 @@ from mlopt.gd.passes import Sums, evaluate
 from mlopt.rows import Rows
 from mlopt.tuning.alone import every_row, fit_alone
 from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps
+from mlopt.tuning.crews.clones import clone_apart
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.fitting import Fold, fit_fold, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask
@@ -153,6 +154,6 @@ def _predict_fold(
     fold = make_fold(cut_rows(X, split, pairwise), labels, ((), ""), split)
     assert isinstance(fold, Fold)
     with sklearn.config_context(**fold.config):
-        model = clone(estimator)
+        model = clone_apart(estimator)
         fit_fold(model, fold)
         return model.predict(fold.X_test)

@@ -31,7 +31,7 @@ from mlopt.resources.queued import queued
 from mlopt.rows import Rows
 from mlopt.stats import Stats, stored_share
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
-from mlopt.tuning.crews.clones import cloned
+from mlopt.tuning.crews.clones import clone_apart
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.plain import may_pay
@@ -39,7 +39,9 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics
 
 SIZES = (2048, 4096)
-"""Rows of the two samples at most; a small table gives a quarter and a half of itself."""
+"""Rows of the two samples at most; a small table gives a quarter and a half of itself.
+Boosted trees have all their leaves from some 1500 rows on: below, their time grows with the
+leaves, and a line through it promised two to three times what fits take (`growth.py`)."""
 STEEP, STEEPEST = 1.25, 2.0
 """How much faster than its rows the time of a sample must grow to be a power of them, and
 the largest power: noise of two short fits must not promise a thousand times as long. Nor is
@@ -163,11 +165,8 @@ def profiled(
     by_rows = SHARE * fits * first.seconds * len(train) / sizes[0]
     spare = min(most, by_rows, max(SHARE * fits * one_fit, LITTLE) - each)
     both, one = (_within(spare, unit) for unit in (each, first.seconds))
-    if drawn is None or max(both, one) < 1:
-        found = _profile(problem, [(first, second)], [], sizes, second.rows)
-        return replace(found, crowded=slower)
-    tried = drawn(both) if both > 0 else []
-    others = [] if tried else drawn(one)
+    tried = drawn(both) if drawn and both > 0 else []
+    others = drawn(one) if drawn and one > 0 and not tried else []
     jobs = [(parts, rows[:size]) for size in sizes[::-1] for parts in tried]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
     patient = GRACE + PATIENCE * len(jobs) * first.seconds
@@ -366,7 +365,7 @@ def _look(sample: _Sample, job: _Job) -> _Look:
 
 
 def _timed(sample: _Sample, job: _Job) -> _Look:
-    X, y, final = sample.X, sample.y, cloned(job.parts.final)
+    X, y, final = sample.X, sample.y, clone_apart(job.parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
         start, waited = time.perf_counter(), queued()

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mlopt
 from mlopt.tuning.crews.chain import fit_step
-from mlopt.tuning.crews.clones import cloned
+from mlopt.tuning.crews.clones import clone_apart
 
 X, Y = make_classification(300, 5, random_state=0)
 FROZEN = FrozenEstimator(StandardScaler().fit(3 * X + 1))
@@ -45,11 +45,11 @@ class Marked(TransformerMixin, BaseEstimator):
 
 
 def test_a_clone_of_what_stays_is_a_copy_and_what_it_holds_is_not() -> None:
-    copy = cloned(FROZEN)
+    copy = clone_apart(FROZEN)
     assert copy is not FROZEN
     assert copy.estimator is FROZEN.estimator
     around = make_pipeline(make_column_transformer((FROZEN, [0, 1])), GaussianNB())
-    inner = cloned(around).steps[0][1].transformers[0][1]
+    inner = clone_apart(around).steps[0][1].transformers[0][1]
     assert inner is not FROZEN
     assert inner.estimator is FROZEN.estimator
 
@@ -72,8 +72,9 @@ def test_searches_over_frozen_steps_find_what_scikit_learn_does(model: Any) -> N
     theirs = GridSearchCV(chain, space).fit(X, Y)
     for _ in range(6):
         ours = mlopt.ModelSearchCV(
-            chain, space, sampler="grid", n_trials=None, bandit=None
-        ).fit(X, Y)
+            chain, space, sampler="grid", n_trials=None, bandit=None,
+            return_predictions=True,
+        ).fit(X, Y)  # fmt: skip
         scores = ours.cv_results_["mean_test_score"]
         np.testing.assert_allclose(scores, theirs.cv_results_["mean_test_score"], atol=5e-3)
 

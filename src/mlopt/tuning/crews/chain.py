@@ -27,7 +27,7 @@ from mlopt.identity import join, token_of
 from mlopt.locking import cached_property
 from mlopt.pipeline import estimator as planned
 from mlopt.pipeline.steps.repeating import repeats
-from mlopt.tuning.crews.clones import cloned
+from mlopt.tuning.crews.clones import clone_apart
 
 Names = tuple[tuple[str, ...], str]
 
@@ -153,7 +153,7 @@ def fit_step(
     step: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
 ) -> tuple[Any, Any]:
     """(a fitted clone of ``step``, the rows it was fitted on, transformed)."""
-    fresh = cloned(step)
+    fresh = clone_apart(step)
     alone = Pipeline([("step", fresh)])  # calls whichever of its methods there are
     routed = {f"step__{name}": value for name, value in (params or {}).items()}
     return fresh, alone.fit_transform(X, y, **routed)

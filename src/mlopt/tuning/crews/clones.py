@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 
-def cloned(estimator: Any) -> Any:
+def clone_apart(estimator: Any) -> Any:
     """As `sklearn.base.clone`, and a copy of what clones itself as itself.
 
     As a `FrozenEstimator` does: scikit-learn's meta-estimators leave marks on what they

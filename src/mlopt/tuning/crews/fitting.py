@@ -25,7 +25,7 @@ from mlopt.passes import Passes
 from mlopt.pipeline.blocks.tables import copied
 from mlopt.pipeline.steps.kinds import may_write
 from mlopt.tuning.crews.chain import Names, inside, last_of, params_of_final
-from mlopt.tuning.crews.clones import cloned
+from mlopt.tuning.crews.clones import clone_apart
 from mlopt.tuning.crews.growing import (
     add_members,
     first_members,
@@ -170,7 +170,7 @@ def train_step(
     before = _fits()
     with sklearn.config_context(**fold.config):
         try:
-            model = cloned(template) if model is None else model
+            model = clone_apart(template) if model is None else model
             done = fit_until(model, template, fold, step)
         except Exception as error:
             report = failure(error, time.perf_counter() - begin, metrics)
