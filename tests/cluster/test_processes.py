@@ -222,6 +222,17 @@ def test_filters_of_warnings_hold_in_processes() -> None:
         beside.close()
 
 
+def test_what_numpy_does_about_errors_holds_in_processes() -> None:
+    beside = Processes(1)
+    try:
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            beside.call(np.divide, [np.ones(1), np.zeros(1)])
+        with np.errstate(divide="ignore"):
+            assert beside.call(np.divide, [np.ones(1), np.zeros(1)]) == np.inf
+    finally:
+        beside.close()
+
+
 def test_errors_and_warnings_are_raised_here() -> None:
     beside = Processes(2)
     try:

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent import futures
+from contextvars import copy_context
 from typing import Any
 
 from mlopt.cluster.limits import LOOKING, let_go
@@ -22,7 +23,8 @@ class Pool(futures.Executor):
     """An executor of `concurrent.futures` that never keeps a process from ending.
 
     Those of the standard library are waited for at exit, so a call that hangs would hang
-    the process.
+    the process. Calls have the context variables of who submits them, NumPy's `errstate`
+    among them, as if they were called there; what they set they set for themselves.
 
     Parameters
     ----------
@@ -121,14 +123,14 @@ class _Job:
         named: dict[str, Any],
     ) -> None:
         self.future = future
-        self._call = function, args, named
+        self._call, self._context = (function, args, named), copy_context()
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         function, args, named = self._call
         try:
-            value = function(*args, **named)
+            value = self._context.run(function, *args, **named)
         except BaseException as error:
             self.future.set_exception(error)
         else:

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlopt.cluster.apart import at_end
 from mlopt.cluster.executor import called, contained
 from mlopt.cluster.hands import Hands
@@ -76,7 +78,7 @@ class Processes:
         """
         try:
             said = [self._files.of(one) if isinstance(one, Future) else one for one in args]
-            parcel = pack((function, said, warnings.filters))
+            parcel = pack((function, said, warnings.filters, np.geterr()))
         except InputError:
             return called(function, args)
         hands = self._begun()
@@ -305,11 +307,11 @@ class _Caller:
         """What a function gives, and what it warned of, each once."""
         for path in self._values.keys() - paths:
             del self._values[path]
-        function, said, filters = unpack(parcel)
+        function, said, filters, errors = unpack(parcel)
         args = [self._value(one) if isinstance(one, _File) else one for one in said]
         with warnings.catch_warnings(record=True) as heard:
             warnings.filters = filters
-            with single_threaded(), contained():
+            with single_threaded(), contained(), np.errstate(**errors):
                 value = function(*args)
         told = {
             (w.category, str(w.message), w.lineno): (

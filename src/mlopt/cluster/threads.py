@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -263,7 +263,10 @@ class _Crew:
 
 
 class _Later(futures.Future[Any]):
-    """A call that joins the queue when the last handle among its arguments is there."""
+    """A call that joins the queue when the last handle among its arguments is there.
+
+    Its variables of the context are those of who asked for it, not of who came last.
+    """
 
     def __init__(
         self,
@@ -272,7 +275,7 @@ class _Later(futures.Future[Any]):
         awaited: set[futures.Future[Any]],
     ) -> None:
         super().__init__()
-        self._queue, self._job = queue, job
+        self._queue, self._job, self._context = queue, job, copy_context()
         self._left, self._counting = len(awaited), threading.Lock()
         for handle in awaited:
             handle.add_done_callback(self._arrived)
@@ -296,7 +299,7 @@ class _Later(futures.Future[Any]):
         if not self.set_running_or_notify_cancel():
             return
         try:
-            self.set_result(call(*args))
+            self.set_result(self._context.run(call, *args))
         except BaseException as error:
             self.set_exception(error)
 

@@ -23,7 +23,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent import futures
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,10 +74,7 @@ class Together:
         """
         self._running, self._over = set(jobs), threading.Event()
         pool = Pool(len(jobs), "mlopt-together", lambda: None)
-        done = [
-            pool.submit(copy_context().run, self._work, member, job)
-            for member, job in jobs.items()
-        ]
+        done = [pool.submit(self._work, member, job) for member, job in jobs.items()]
         try:
             futures.wait(done)
         except BaseException:  # a person ends it

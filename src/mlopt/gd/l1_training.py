@@ -24,7 +24,12 @@ from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
+from mlopt.gd.plans.condensed import (
+    VISITS,
+    condensed,
+    worth_condensing,
+    worth_products,
+)
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.primal_coordinate import epochs_cost
 from mlopt.gd.plans.stop import Minimum, RelativeGap
@@ -42,7 +47,7 @@ from mlopt.training import Limits
 Array = NDArray[np.float64]
 
 _SQUARED, _CLASS = price("columns.model.squared"), price("columns.model.class")
-_FIRST = price("columns.path-first")
+_FIRST, _PRODUCTS = price("columns.path-first"), price("columns.model.products")
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +263,10 @@ def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
     if start is not None and constant:
         start = np.column_stack((start[0], start[1] / constant)), np.zeros(1)
     one = _working_set(columns, first, intercept, start)
+    d, n = columns.X.shape
+    sparse = not isinstance(columns.X, np.ndarray)
+    if first.loss == "squared" and _pay(n, d, sparse, len(path.models)):
+        columns.products.of(np.arange(d))
 
     def late() -> bool:
         return path.limits.seconds_left <= 0
@@ -270,6 +279,11 @@ def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
         if constant:
             W, b = W[:, :-1], constant * W[:, -1]
         yield Found(W, b, one.gap, one.steps - before, done, not done and late())
+
+
+def _pay(n: int, d: int, sparse: bool, penalties: int) -> bool:
+    """Whether products of all columns are worth their time."""
+    return penalties > 1 and not sparse and worth_products(n, d, penalties)
 
 
 def _working_set(
@@ -321,5 +335,8 @@ def paths_cost(
         first = gram_cost(replace(rows, columns=1), thread)
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
     each = epochs_cost(Outline(loss, part), thread, VISITS)
-    beside = Cost(python=(_FIRST + models) * (_SQUARED if loss == "squared" else _CLASS))
+    own = _SQUARED if loss == "squared" else _CLASS
+    if loss == "squared" and _pay(part.n, part.d, part.sparse, models):
+        own = _PRODUCTS
+    beside = Cost(python=(_FIRST + models) * own)
     return first + rows.columns * sets * (models * each + beside)

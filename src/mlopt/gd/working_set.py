@@ -32,7 +32,7 @@ from mlopt.gd.sizes import ROUNDED, ROUNDINGS, SUFFICIENT
 from mlopt.gd.subproblem import NEAR, ByDual, ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
-from mlopt.kernels.shrinkage import column_moments
+from mlopt.kernels.shrinkage import column_moments, descend_gram
 from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
@@ -104,6 +104,7 @@ class WorkingSet:
         self.w, self._b = self._begun(start)
         self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
         self._work, self._started = 0.0, bool(self.w.any())
+        self._Q: Array | None = None
         self._look()
 
     def _begun(self, start: tuple[Array, Any] | None) -> tuple[Array, Any]:
@@ -182,6 +183,9 @@ class WorkingSet:
         self._work, self._creeps = float(self.steps), 0
         self._far = NEAR[int(penalty.l2 > 0)]
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
+        over = late is not None and late()
+        if not over and (Q := self._all_products()) is not None:
+            self._descend(Q, penalty, gap, relative, still, steps)
         while True:
             self._tidy(penalty)
             gradient = self._gradient()
@@ -236,6 +240,39 @@ class WorkingSet:
         if self.loss > value:
             self.w, self._b = start
             self._look()
+
+    def _all_products(self) -> Array | None:
+        """Of columns less their means, (d, d), where the loss has no others and they are
+        known."""
+        whole = self._columns.products.whole if self._loss == "squared" else None
+        if whole is not None and self._Q is None:
+            weight = self._weight(self._columns.uniform)
+            at = self._about_means(*self._columns.moments, weight)
+            self._Q = self._about(whole.copy(), weight, *at)
+        return self._Q
+
+    def _about(self, Q: Array, weight: float, mean: Array, H: Array) -> Array:
+        """Products of columns less their means, in the place of those of columns."""
+        if self._intercept:
+            Q -= weight * np.outer(mean, mean)
+        Q[np.diag_indices_from(Q)] = H
+        return Q
+
+    def _descend(
+        self, Q: Array, penalty: Penalty, gap: float, relative: bool, still: float,
+        most: int,
+    ) -> None:  # fmt: skip
+        """Along all columns by their products as far as sweeps get; rounds see the rest."""
+        g, w = self._gradient(), self.w.copy()
+        visits = descend_gram(
+            Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=g, w=w,
+            gap=gap * (self.loss + penalty.value(w) if relative else 1.0), still=still,
+            most=min(most, _SWEEPS),
+        )  # fmt: skip
+        self.w = w
+        self.sweeps += int(np.ceil(visits / len(w)))
+        self._work += visits / len(w)
+        self._look()
 
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
@@ -366,9 +403,7 @@ class WorkingSet:
             self.sweeps, self._far = self.sweeps + int(np.ceil(steps * step)), dual.far
             return dual.w
         Q = products.of(chosen)
-        if self._intercept:
-            Q -= model.weight * np.outer(model.mean[chosen], model.mean[chosen])
-        Q[np.diag_indices_from(Q)] = model.H[chosen]
+        Q = self._about(Q, model.weight, model.mean[chosen], model.H[chosen])
         g = gradient[chosen] + Q @ (w - self.w[chosen])
         by_gram = ByGram(penalty, Q, w, g)
         sweeps, done = by_gram.minimise(tolerance, min(most, _SWEEPS))

@@ -75,24 +75,72 @@ def _sweep(
     return worst
 
 
+@inlined
+def _step_gram(
+    Q: Array, j: int, l1: float, l2: float, positive: bool, g: Array, w: Array
+) -> float:
+    """How far one weight is from its optimum."""
+    if Q[j, j] <= 0.0:
+        return 0.0
+    old, H = w[j], Q[j, j] + l2
+    step: float = _shrunk(old, g[j] + l2 * old, H, l1, positive) - old
+    return step
+
+
+@inlined
+def _visit_gram(
+    Q: Array, j: int, l1: float, l2: float, positive: bool, g: Array, w: Array
+) -> float:
+    """Move one weight to its optimum; by how much."""
+    step: float = _step_gram(Q, j, l1, l2, positive, g, w)
+    if step != 0.0:
+        w[j] += step
+        for i in range(w.shape[0]):
+            g[i] += step * Q[j, i]
+    return step
+
+
 @kernel
 def _sweep_gram(
     Q: Array, l1: float, l2: float, positive: bool, g: Array, w: Array
 ) -> float:
     worst = 0.0
     for j in range(w.shape[0]):
-        H = Q[j, j]
-        if H <= 0.0:
-            continue
-        old, curvature = w[j], H + l2
-        new = _shrunk(old, g[j] + l2 * old, curvature, l1, positive)
-        if new != old:
-            w[j] = new
-            step = new - old
-            for i in range(w.shape[0]):
-                g[i] += step * Q[j, i]
-            worst = max(worst, abs(step) * curvature)
+        step = _visit_gram(Q, j, l1, l2, positive, g, w)
+        worst = max(worst, abs(step) * (Q[j, j] + l2))
     return worst
+
+
+@inlined
+def _is_minimum(
+    Q: Array, l1: float, l2: float, positive: bool, g: Array, w: Array, gap: float,
+    still: float,
+) -> bool:  # fmt: skip
+    worst = longest = largest = norm = 0.0
+    for j in range(w.shape[0]):
+        step = abs(_step_gram(Q, j, l1, l2, positive, g, w))
+        worst, longest = max(worst, step * (Q[j, j] + l2)), max(longest, step)
+        largest, norm = max(largest, abs(w[j])), norm + abs(w[j])
+    return worst * norm <= gap and longest <= still * largest
+
+
+@kernel
+def _descend_gram(
+    Q: Array, l1: float, l2: float, positive: bool, g: Array, w: Array, gap: float,
+    still: float, most: int,
+) -> int:  # fmt: skip
+    visits, whole = 0, True
+    for _ in range(most):
+        longest = largest = 0.0
+        for j in range(w.shape[0]):
+            if whole or w[j] != 0.0:
+                step = abs(_visit_gram(Q, j, l1, l2, positive, g, w))
+                longest, largest = max(longest, step), max(largest, abs(w[j]))
+                visits += 1
+        whole = longest <= still * largest
+        if whole and _is_minimum(Q, l1, l2, positive, g, w, gap, still):
+            break
+    return visits
 
 
 @inlined
@@ -228,3 +276,33 @@ def shrink_gram(
         How far a column's gradient was from its optimum, at most.
     """
     return float(_sweep_gram(read_only(Q), float(l1), float(l2), bool(positive), g, w))
+
+
+def descend_gram(
+    Q: Array, *, l1: float, l2: float, positive: bool, g: Array, w: Array,
+    gap: float, still: float, most: int,
+) -> int:  # fmt: skip
+    """Sweeps as `shrink_gram`, over all columns and then over those that have a weight.
+
+    Parameters
+    ----------
+    Q, l1, l2, positive, g, w
+        See `shrink_gram`.
+    gap : float
+        Done when no gradient is farther from its optimum than so much, divided by the sum
+        of the weights' sizes,
+    still : float
+        and no weight is, than so many times the largest.
+    most : int
+        Sweeps, at most.
+
+    Returns
+    -------
+    int
+        Columns that were visited.
+    """
+    found = _descend_gram(
+        read_only(Q), float(l1), float(l2), bool(positive), g, w, float(gap),
+        float(still), int(most),
+    )  # fmt: skip
+    return int(found)

@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.pipeline.steps.copies import private_copy
 from mlopt.tuning.crews.chain import fit_step
 from mlopt.tuning.crews.clones import clone_apart
 
@@ -86,3 +87,9 @@ def test_a_pipeline_ends_with_what_is_frozen() -> None:
     ]
     theirs, ours = Pipeline(steps).fit(X, Y), mlopt.Pipeline(steps).fit(X, Y)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_copies_of_pipelines_share_what_is_frozen_and_not_who_holds_it() -> None:
+    copied = private_copy(make_pipeline(FROZEN, GaussianNB()))
+    assert copied[0] is not FROZEN
+    assert copied[0].estimator is FROZEN.estimator

@@ -152,6 +152,12 @@ class Products:
             self._known, self._gram = np.arange(d), all_of_them
             self._place[:] = self._known
 
+    @property
+    def whole(self) -> Array | None:
+        """Products of all columns, (d, d), in their order, where they are known."""
+        inner = np.arange(len(self._place))
+        return self._gram if np.array_equal(self._place, inner) else None
+
     def sweeps_worth(self, chosen: Indices) -> float:
         """See `sweeps_worth`."""
         new = int((self._place[chosen] < 0).sum())

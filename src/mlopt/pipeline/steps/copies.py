@@ -142,7 +142,7 @@ def _hand_over_parts(mine: Any, fitted: Any) -> None:
 
 def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
     if isinstance(value, FrozenEstimator) and new is None:
-        return value
+        return copy.copy(value)  # what it holds stays; who calls it may leave marks on it
     if is_estimator(value):
         return _copied_estimator(value, apart, new)
     if type(value) in (list, tuple) and len(value) <= _MANY:
