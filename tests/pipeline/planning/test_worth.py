@@ -278,6 +278,33 @@ def test_blas_has_one_thread_for_what_is_over_before_two_pay(
     assert after == {2}
 
 
+@pytest.mark.parametrize(
+    ("rows", "solver", "threads"),
+    [("sparse", "lbfgs", 1), ("sparse", "newton-cholesky", 2), ("dense", "lbfgs", 2)],
+)
+def test_blas_has_one_thread_where_sparse_rows_meet_vectors(
+    rows: str, solver: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others would wait for work that is not BLAS's, and take a core each meanwhile."""
+    seen: list[Any] = []
+    fit = LogisticRegression.fit
+
+    def watched(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        seen.extend(one for one in threadpool_info() if one["user_api"] == "blas")
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(LogisticRegression, "fit", watched)
+    monkeypatch.setattr("mlopt.pipeline.planning.making.BRIEF", 0.0)
+    encoder = OneHotEncoder(sparse_output=rows == "sparse")
+    steps = [("encode", encoder), ("classify", LogisticRegression(solver=solver))]
+    with threadpool_limits(2):
+        plan = mlopt.Pipeline(steps).fit(FRAME[["colour", "town"]], Y).plan_
+        after = {one["num_threads"] for one in threadpool_info()}
+    assert "not planned" in str(plan)
+    assert {one["num_threads"] for one in seen} == {threads}
+    assert after == {2}
+
+
 def test_seconds_of_what_nobody_planned_are_those_of_one_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -123,12 +123,18 @@ _DRAWS: dict[type, Callable[[Any], Any]] = {
 
 _DOUBT = price("theirs.lbfgs.doubt")
 
+
+def _by_vectors(estimator: Any) -> bool:
+    """Whether no Hessian is made, and factored."""
+    return "cholesky" not in getattr(estimator, "solver", "")
+
+
 _OWN = {
-    linear_model.LogisticRegression: Own(logistic_cost, _DOUBT),
-    svm.LinearSVC: Own(svc_cost, _DOUBT),
-    linear_model.Ridge: Own(ridge_cost),
-    linear_model.RidgeClassifier: Own(ridge_cost),
-    linear_model.LinearRegression: Own(lstsq_cost),
+    linear_model.LogisticRegression: Own(logistic_cost, _DOUBT, vectors=_by_vectors),
+    svm.LinearSVC: Own(svc_cost, _DOUBT, vectors=_by_vectors),
+    linear_model.Ridge: Own(ridge_cost, vectors=_by_vectors),
+    linear_model.RidgeClassifier: Own(ridge_cost, vectors=_by_vectors),
+    linear_model.LinearRegression: Own(lstsq_cost, vectors=_by_vectors),
     decomposition.PCA: Own(pca_cost),
     cluster.KMeans: Own(kmeans_cost, threaded=True),
 }

@@ -24,11 +24,15 @@ class Own:
         By which factor passes may be off until a sample tells of them; 1 where none does.
     threaded : bool
         Whether its work is shared by all threads.
+    vectors : callable
+        From an estimator to whether sparse rows are multiplied with vectors alone, of which
+        threads of BLAS would take no work, and wait for more in vain.
     """
 
     cost: Callable[[Any, Stats, float | None], Cost | None]
     doubt: float = 1.0
     threaded: bool = False
+    vectors: Callable[[Any], bool] = lambda estimator: False
 
 
 @dataclass(frozen=True)

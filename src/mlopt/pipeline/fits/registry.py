@@ -51,6 +51,12 @@ def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost 
     return None if own is None else own.cost(estimator, stats, passes)
 
 
+def by_vectors(estimator: Any) -> bool:
+    """Whether its own ``fit`` multiplies sparse rows with vectors alone; see `Own`."""
+    own = own_of(estimator)
+    return own is not None and own.vectors(estimator)
+
+
 def own_of(estimator: Any) -> Own | None:
     """What is known of its own ``fit``."""
     return record_of(class_of(estimator)).own

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
+from mlopt.cluster import alone
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
+from mlopt.pipeline.fits.registry import by_vectors
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.nested import classifies
 from mlopt.pipeline.tasks.functions import Unforeseen, lent, naming, settings_of_a_fit
@@ -140,7 +143,9 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
     writes = "never" if stacked else job.writes
-    with lent(job.step, writes, whole) as own, naming(job.step, job.settings):
+    lone = tables.is_sparse(whole) and by_vectors(job.estimator)
+    here = alone(briefly=True) if lone else nullcontext()
+    with here, lent(job.step, writes, whole) as own, naming(job.step, job.settings):
         return _as_scikit_learn(job, own, targets, weights, edges)
 
 
