@@ -229,6 +229,9 @@ def test_what_numpy_does_about_errors_holds_in_processes() -> None:
             beside.call(np.divide, [np.ones(1), np.zeros(1)])
         with np.errstate(divide="ignore"):
             assert beside.call(np.divide, [np.ones(1), np.zeros(1)]) == np.inf
+        # What it would call is here, and not there.
+        with np.errstate(divide="call", call=print), pytest.warns(RuntimeWarning):
+            assert beside.call(np.divide, [np.ones(1), np.zeros(1)]) == np.inf
     finally:
         beside.close()
 

@@ -44,6 +44,17 @@ def test_no_weight_is_far_from_its_optimum(l1: float, l2: float, positive: bool)
     assert again == len(w)  # it is there: one look
 
 
+def test_no_weight_at_all_is_a_minimum_whatever_is_asked_of_steps() -> None:
+    Q, g, w = np.eye(2), np.array([0.5, 0.5]), np.zeros(2)
+    asked: dict[str, Any] = {"l1": 1.0, "l2": 0.0, "positive": False, "gap": 1.0}
+    assert descend_gram(Q, **asked, g=g, w=w, still=np.inf, most=200) == 2
+    # A warm start that all falls to nothing, from which another column is to enter.
+    Q, w = np.array([[1.0, -0.9], [-0.9, 1.0]]), np.array([0.0, 2.0])
+    g = np.array([-1.2, 0.0]) + Q @ w
+    descend_gram(Q, **(asked | {"gap": 1e-9}), g=g, w=w, still=np.inf, most=200)
+    np.testing.assert_allclose(w, [0.2, 0.0], atol=1e-8)
+
+
 def test_no_more_sweeps_than_asked_for() -> None:
     (Q, g), w = problem(), np.zeros(12)
     asked: dict[str, Any] = {

@@ -8,9 +8,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import sklearn.pipeline
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
@@ -50,6 +51,42 @@ def test_many_rows_are_scored_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     assert pipe.score(X, y) == np.mean(pipe.predict(X) == y)
     assert len(blocks) > 2
     assert sum(blocks) == 2 * len(X)
+
+
+class Rounded(BaseEstimator, RegressorMixin):
+    """Of numbers, though its tags, in this order of bases, do not say so."""
+
+    def fit(self, X: Any, y: Any) -> Rounded:
+        self.model_ = Ridge().fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.rint(self.model_.predict(X)).astype(int)
+
+
+class Above(BaseEstimator, ClassifierMixin):
+    """Of classes, whose tags do not say so either."""
+
+    def fit(self, X: Any, y: Any) -> Above:
+        self.classes_, self.model_ = np.unique(y), Ridge().fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return (self.model_.predict(X) > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("last", [Rounded(), Above()])
+def test_who_scores_by_mixin_scores_as_that_does(last: Any) -> None:
+    y = np.rint(TARGETS["number"]) if isinstance(last, Rounded) else TARGETS["class"]
+    ours = mlopt.make_pipeline(StandardScaler(), clone(last)).fit(X, y)
+    theirs = sklearn.pipeline.make_pipeline(StandardScaler(), clone(last)).fit(X, y)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y))
+    by_search = mlopt.ModelSearchCV(
+        ours, {"standardscaler__with_mean": [True]}, sampler="grid", n_trials=None, cv=2
+    )
+    plain = GridSearchCV(theirs, {"standardscaler__with_mean": [True]}, cv=2)
+    best = by_search.fit(X, y).best_score_
+    assert best == pytest.approx(plain.fit(X, y).best_score_)
 
 
 def test_a_score_of_its_own_is_used() -> None:

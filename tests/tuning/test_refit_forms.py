@@ -13,6 +13,7 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
@@ -122,3 +123,21 @@ def test_why_a_method_is_not_there_is_told() -> None:
     with pytest.raises(AttributeError, match="has no attribute") as told:
         search.fit(X, Y).predict(X)
     assert "refit=False" in str(told.value.__cause__)
+
+
+def test_predictions_of_a_split_whose_fit_fails_are_missing_and_the_search_is_not() -> None:
+    one_class = np.flatnonzero(Y == 0)[:50]
+    splits = [(np.arange(300), np.arange(300, 400)), (one_class, np.arange(400, 450))]
+    search = mlopt.ModelSearchCV(
+        LinearSVC(), C, cv=splits,
+        sampler="grid", n_trials=None, bandit=None, error_score=0.0,
+        return_predictions=True,
+    )  # fmt: skip
+    with pytest.warns(FitFailedWarning) as told:
+        search.fit(X, Y)
+    assert any("out-of-fold" in str(one.message) for one in told)
+    missing = np.ma.getmaskarray(search.oof_predictions_)
+    assert np.flatnonzero(~missing).tolist() == list(range(300, 400))
+    assert search.plan_ is not None
+    with pytest.raises(ValueError, match="class"):
+        search.set_params(error_score="raise").fit(X, Y)

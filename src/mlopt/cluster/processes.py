@@ -78,7 +78,7 @@ class Processes:
         """
         try:
             said = [self._files.of(one) if isinstance(one, Future) else one for one in args]
-            parcel = pack((function, said, warnings.filters, np.geterr()))
+            parcel = pack((function, said, warnings.filters, _heeded()))
         except InputError:
             return called(function, args)
         hands = self._begun()
@@ -113,6 +113,12 @@ class Processes:
         self._files.close()
         if hands is not None:
             _left.give(hands, idle=not busy)
+
+
+def _heeded() -> dict[str, Any]:
+    """What NumPy does about errors here; it warns there, where it would call something."""
+    here = np.geterr()
+    return {kind: "warn" if how in ("call", "log") else how for kind, how in here.items()}
 
 
 class _Left:

@@ -275,7 +275,7 @@ class _Later(futures.Future[Any]):
         awaited: set[futures.Future[Any]],
     ) -> None:
         super().__init__()
-        self._queue, self._job, self._context = queue, job, copy_context()
+        self._queue, self._job = queue, (copy_context().run, *job)
         self._left, self._counting = len(awaited), threading.Lock()
         for handle in awaited:
             handle.add_done_callback(self._arrived)
@@ -299,7 +299,7 @@ class _Later(futures.Future[Any]):
         if not self.set_running_or_notify_cancel():
             return
         try:
-            self.set_result(self._context.run(call, *args))
+            self.set_result(call(*args))
         except BaseException as error:
             self.set_exception(error)
 

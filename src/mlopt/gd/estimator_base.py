@@ -314,8 +314,13 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     y : array-like or dask collection of shape (n,) or (n, T)
     sample_weight : array-like or dask collection of shape (n,), optional
     """
-    given = held({"X": X, "y": y, "weight": sample_weight})
-    answers = self.predict(given["X"])
-    found, y, sample_weight = collected_together(answers, given["y"], given["weight"])
     metric = r2_score if is_regressor(self) else accuracy_score
-    return float(metric(y, found, sample_weight=sample_weight))
+    return scored(self, metric, X, y, sample_weight)
+
+
+def scored(model: Any, metric: Any, X: Any, y: Any, weight: Any) -> float:
+    """``metric`` of what a model predicts; see `score`."""
+    given = held({"X": X, "y": y, "weight": weight})
+    answers = model.predict(given["X"])
+    found, y, weight = collected_together(answers, given["y"], given["weight"])
+    return float(metric(y, found, sample_weight=weight))

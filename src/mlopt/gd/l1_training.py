@@ -24,12 +24,7 @@ from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.condensed import (
-    VISITS,
-    condensed,
-    worth_condensing,
-    worth_products,
-)
+from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.primal_coordinate import epochs_cost
 from mlopt.gd.plans.stop import Minimum, RelativeGap
@@ -47,6 +42,7 @@ from mlopt.training import Limits
 Array = NDArray[np.float64]
 
 _SQUARED, _CLASS = price("columns.model.squared"), price("columns.model.class")
+_THREAD = Resources(threads=1)
 _FIRST, _PRODUCTS = price("columns.path-first"), price("columns.model.products")
 
 
@@ -263,10 +259,9 @@ def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
     if start is not None and constant:
         start = np.column_stack((start[0], start[1] / constant)), np.zeros(1)
     one = _working_set(columns, first, intercept, start)
-    d, n = columns.X.shape
-    sparse = not isinstance(columns.X, np.ndarray)
-    if first.loss == "squared" and _pay(n, d, sparse, len(path.models)):
-        columns.products.of(np.arange(d))
+    known = first.loss != "squared" or columns.products.whole is not None
+    if not known and _pay(_shape_of(columns), len(path.models)):
+        columns.products.of(np.arange(len(one.w)))
 
     def late() -> bool:
         return path.limits.seconds_left <= 0
@@ -281,9 +276,19 @@ def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
         yield Found(W, b, one.gap, one.steps - before, done, not done and late())
 
 
-def _pay(n: int, d: int, sparse: bool, penalties: int) -> bool:
-    """Whether products of all columns are worth their time."""
-    return penalties > 1 and not sparse and worth_products(n, d, penalties)
+def _pay(rows: Shape, penalties: int) -> bool:
+    """Whether products of all columns take less than they save so many models in Python."""
+    if rows.sparse or rows.d > rows.n:
+        return False
+    saved = penalties * (_SQUARED - _PRODUCTS)
+    return gram_cost(rows, _THREAD).seconds(_THREAD) <= saved
+
+
+def _shape_of(columns: Columns) -> Shape:
+    d, n = columns.X.shape
+    dense = isinstance(columns.X, np.ndarray)
+    stored = n * d if dense else columns.X.nnz
+    return Shape(n, d, 1, stored, columns.X.dtype.itemsize, not dense, blocks=1)
 
 
 def _working_set(
@@ -330,13 +335,13 @@ def paths_cost(
     tol : float
         At which a model ends.
     """
-    thread, first = Resources(threads=1), Cost()
-    if may_condense(loss, rows, sets, models, tol):
-        first = gram_cost(replace(rows, columns=1), thread)
-        part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
-    each = epochs_cost(Outline(loss, part), thread, VISITS)
+    first, paths = Cost(), rows.columns * sets
     own = _SQUARED if loss == "squared" else _CLASS
-    if loss == "squared" and _pay(part.n, part.d, part.sparse, models):
-        own = _PRODUCTS
-    beside = Cost(python=(_FIRST + models) * own)
-    return first + rows.columns * sets * (models * each + beside)
+    few = replace(part, columns=1, blocks=1)
+    if may_condense(loss, rows, sets, models, tol):
+        first, own = gram_cost(replace(rows, columns=1), _THREAD), _PRODUCTS
+        part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
+    elif loss == "squared" and _pay(few, models):
+        first, own = paths * gram_cost(few, _THREAD), _PRODUCTS
+    each = epochs_cost(Outline(loss, part), _THREAD, VISITS)
+    return first + paths * (models * each + Cost(python=(_FIRST + models) * own))

@@ -183,8 +183,8 @@ class WorkingSet:
         self._work, self._creeps = float(self.steps), 0
         self._far = NEAR[int(penalty.l2 > 0)]
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
-        over = late is not None and late()
-        if not over and (Q := self._all_products()) is not None:
+        Q = None if late is not None and late() else self._all_products()
+        if Q is not None:
             self._descend(Q, penalty, gap, relative, still, steps)
         while True:
             self._tidy(penalty)
@@ -248,11 +248,12 @@ class WorkingSet:
         if whole is not None and self._Q is None:
             weight = self._weight(self._columns.uniform)
             at = self._about_means(*self._columns.moments, weight)
-            self._Q = self._about(whole.copy(), weight, *at)
+            self._Q = self._centred(whole.copy(), weight, *at)
         return self._Q
 
-    def _about(self, Q: Array, weight: float, mean: Array, H: Array) -> Array:
-        """Products of columns less their means, in the place of those of columns."""
+    def _centred(self, Q: Array, weight: float, mean: Array, H: Array) -> Array:
+        """Products of columns less their means, with curvatures along them, in the place
+        of those of columns."""
         if self._intercept:
             Q -= weight * np.outer(mean, mean)
         Q[np.diag_indices_from(Q)] = H
@@ -263,16 +264,20 @@ class WorkingSet:
         most: int,
     ) -> None:  # fmt: skip
         """Along all columns by their products as far as sweeps get; rounds see the rest."""
-        g, w = self._gradient(), self.w.copy()
+        start, before = self.w, self.loss + penalty.value(self.w)
+        g, self.w = self._gradient(), start.copy()
+        # Where sweeps creep, half of the steps are for rounds, which extrapolate.
         visits = descend_gram(
-            Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=g, w=w,
-            gap=gap * (self.loss + penalty.value(w) if relative else 1.0), still=still,
-            most=min(most, _SWEEPS),
+            Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=g, w=self.w,
+            gap=gap * (before if relative else 1.0), still=still,
+            most=min(most // 2, _SWEEPS),
         )  # fmt: skip
-        self.w = w
-        self.sweeps += int(np.ceil(visits / len(w)))
-        self._work += visits / len(w)
+        self.sweeps += int(np.ceil(visits / len(start)))
+        self._work += visits / len(start)
         self._look()
+        if not self.loss + penalty.value(self.w) <= before * (1.0 + _ROUNDING):
+            self.w = start  # products had lost their digits
+            self._look()
 
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
@@ -403,7 +408,7 @@ class WorkingSet:
             self.sweeps, self._far = self.sweeps + int(np.ceil(steps * step)), dual.far
             return dual.w
         Q = products.of(chosen)
-        Q = self._about(Q, model.weight, model.mean[chosen], model.H[chosen])
+        Q = self._centred(Q, model.weight, model.mean[chosen], model.H[chosen])
         g = gradient[chosen] + Q @ (w - self.w[chosen])
         by_gram = ByGram(penalty, Q, w, g)
         sweeps, done = by_gram.minimise(tolerance, min(most, _SWEEPS))

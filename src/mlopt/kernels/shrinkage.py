@@ -121,7 +121,7 @@ def _is_minimum(
         step = abs(_step_gram(Q, j, l1, l2, positive, g, w))
         worst, longest = max(worst, step * (Q[j, j] + l2)), max(longest, step)
         largest, norm = max(largest, abs(w[j])), norm + abs(w[j])
-    return worst * norm <= gap and longest <= still * largest
+    return worst * norm <= gap and (longest == 0.0 or longest <= still * largest)
 
 
 @kernel
@@ -137,7 +137,7 @@ def _descend_gram(
                 step = abs(_visit_gram(Q, j, l1, l2, positive, g, w))
                 longest, largest = max(longest, step), max(largest, abs(w[j]))
                 visits += 1
-        whole = longest <= still * largest
+        whole = longest == 0.0 or longest <= still * largest
         if whole and _is_minimum(Q, l1, l2, positive, g, w, gap, still):
             break
     return visits

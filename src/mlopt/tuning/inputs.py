@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +33,7 @@ from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import make_splits
+from mlopt.tuning.on_dask import over
 
 
 def placed(search: Any, X: Any, y: Any) -> tuple[Executor, Any, Any, str]:
@@ -161,9 +161,7 @@ def _asked(search: Any, given: Mapping[str, Any]) -> Any:
     """
     found = []
     for estimator, _ in families_of(search).values():
-        one = copy.copy(search)
-        one.estimator = estimator
-        found.append(process_routing(one, "fit", **given))
+        found.append(process_routing(over(search, estimator), "fit", **given))
     asked = [sorted(one.estimator.fit) for one in found]
     if any(names != asked[0] for names in asked):
         raise InputError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sklearn.model_selection._search import BaseSearchCV
@@ -29,13 +29,27 @@ def _planned(name: str) -> Any:
 
     def there(self: Any) -> bool:
         try:
-            return bool(getattr(super(OnDask, self), name))
+            return all(getattr(super(OnDask, one), name) for one in _each(self))
         except AttributeError as error:
             raise error.__cause__ or error from None  # why it is not
 
     method.__name__, method.__doc__ = name, getattr(BaseSearchCV, name).__doc__
     method.__qualname__ = f"{BaseSearchCV.__name__}.{name}"
     return available_if(there)(method)
+
+
+def _each(search: Any) -> list[Any]:
+    """The search; before it has a model, as if each family were its only one."""
+    if hasattr(search, "best_estimator_") or not isinstance(search.estimator, Mapping):
+        return [search]
+    return [over(search, estimator) for estimator, _ in search.estimator.values()]
+
+
+def over(search: Any, estimator: Any) -> Any:
+    """The search as one over this estimator alone."""
+    one = copy.copy(search)
+    one.estimator = estimator
+    return one
 
 
 class OnDask(BaseSearchCV):

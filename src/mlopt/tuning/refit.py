@@ -14,7 +14,7 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import ClusterError
@@ -127,7 +127,8 @@ def _stopped_above(training: LinearTraining, final: Any, task: LinearTask) -> bo
 def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     """Predictions of each row by the model of the split that did not train on it, (n, ...).
 
-    Rows that no split tests stay NaN, or are masked where predictions are not floats.
+    Rows that no split tests stay NaN, or are masked where predictions are not floats; so do
+    those of a split whose fit fails, unless such an error is to be raised.
     """
     whole = Parts((), estimator)
     handles = [
@@ -137,11 +138,24 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
         )
         for split in problem.splits
     ]  # fmt: skip
-    parts = [np.asarray(problem.executor.result(handle)) for handle in handles]
+    found, errors = [], []
+    for split, handle in zip(problem.splits, handles, strict=True):
+        try:
+            found.append((split, np.asarray(problem.executor.result(handle))))
+        except Exception as error:
+            if problem.metrics.error_score == "raise":
+                raise
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    if errors:
+        told = f"{len(errors)} of {len(handles)} fits for out-of-fold predictions failed"
+        warnings.warn(f"{told}: {errors[0]}", FitFailedWarning, stacklevel=2)
+    parts = [part for _, part in found]
     first, dtype = parts[0], np.result_type(*parts)  # labels of one fold may be longer
     empty = np.empty((problem.n, *first.shape[1:]), dtype)
     out: Any = np.ma.masked_array(empty, mask=True)
-    for split, part in zip(problem.splits, parts, strict=True):
+    for split, part in found:
         out[split.test] = part
     if dtype.kind == "f":
         return out.filled(np.nan)  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
 from mlopt.tuning.crews.trials import Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import placed, problem_of
-from mlopt.tuning.on_dask import OnDask
+from mlopt.tuning.on_dask import OnDask, over
 from mlopt.tuning.refit import out_of_fold
 from mlopt.tuning.results import cv_results, metric_names
 from mlopt.tuning.scheduler import Scheduler
@@ -386,6 +386,11 @@ class ModelSearchCV(OnDask):
         first = self._first_estimator()
         metrics = metrics_of(self.scoring, first, self.refit, self.error_score)
         return metrics.scorer, metrics.main
+
+    def get_metadata_routing(self) -> Any:
+        """As of scikit-learn's searches; all families ask for the same arguments."""
+        first = over(self, self._first_estimator())
+        return super(ModelSearchCV, first).get_metadata_routing()
 
     def __sklearn_clone__(self) -> Any:
         """A clone that shares what cannot be copied or must not be: clients, observers."""

@@ -61,10 +61,5 @@ def condensed(moments: Moments, weight: float) -> Columns:
 
 def worth_condensing(n: int, d: int, sets: int, penalties: int, tol: float) -> bool:
     """Whether Gram matrices of dense rows pay for so many penalties on each row set."""
-    few = worth_products(n, d, penalties) and n >= (sets + 1) * d
-    return few and tol >= HALF  # more goes by the rows
-
-
-def worth_products(n: int, d: int, penalties: int) -> bool:
-    """Whether products of all dense columns pay for so many penalties."""
-    return d <= n and d / (2.0 * PRODUCTS) <= VISITS * penalties
+    pays = d / (2.0 * PRODUCTS) <= VISITS * penalties
+    return pays and n >= (sets + 1) * d and tol >= HALF  # more goes by the rows

@@ -126,7 +126,7 @@ _DOUBT = price("theirs.lbfgs.doubt")
 
 def _by_vectors(estimator: Any) -> bool:
     """Whether no Hessian is made, and factored."""
-    return "cholesky" not in getattr(estimator, "solver", "")
+    return "cholesky" not in str(getattr(estimator, "solver", ""))
 
 
 _OWN = {

@@ -21,6 +21,6 @@ def listening() -> Iterator[list[str]]:
 
 
 def tell(*notes: str) -> None:
-    """Whoever listens, in this thread."""
+    """Whoever listens where this was asked for."""
     if (found := _told.get()) is not None:
         found.extend(notes)

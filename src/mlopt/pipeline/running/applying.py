@@ -15,6 +15,7 @@ import numpy as np
 from dask.task_spec import Task, TaskRef
 from joblib import parallel_config
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, Threads, executor
@@ -402,8 +403,11 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     name, last = pipeline.steps[-1]
     while is_pipeline(last):
         name, last = last.steps[-1]
-    if getattr(type(last), "score", None) in _USUAL:
+    own = getattr(type(last), "score", None)
+    if own is estimator_base.score:
         return estimator_base.score(pipeline, X, y, weight)
+    if own in _USUAL:
+        return estimator_base.scored(pipeline, _USUAL[own], X, y, weight)
     if not is_dask(X):
         return NotImplemented
     reason = f"Step `{name}` has a score of its own"
@@ -411,5 +415,5 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     return float(pipeline.export().score(rows, y, sample_weight=weight))
 
 
-_USUAL = (ClassifierMixin.score, RegressorMixin.score, estimator_base.score)
-"""What scores by what is predicted."""
+_USUAL = {ClassifierMixin.score: accuracy_score, RegressorMixin.score: r2_score}
+"""What scores by what is predicted, and how: tags of a step may say something else."""

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
+from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from mlopt import identity
@@ -24,6 +25,8 @@ _MANY = 256
 """Items from which a container is taken for data: a vocabulary, not a list of steps."""
 
 Replace = Callable[[Any, dict[str, Any]], Any]
+Known = dict[int, Any]
+"""Copies, by the number of the object that they are of."""
 
 
 def is_estimator(value: Any) -> bool:
@@ -140,15 +143,21 @@ def _hand_over_parts(mine: Any, fitted: Any) -> None:
             _hand_over_parts(one, other)
 
 
-def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
+def _copied(
+    value: Any, apart: bool, new: Replace | None = None, known: Known | None = None
+) -> Any:
+    known = {} if known is None else known
     if isinstance(value, FrozenEstimator) and new is None:
         return copy.copy(value)  # what it holds stays; who calls it may leave marks on it
-    if is_estimator(value):
-        return _copied_estimator(value, apart, new)
+    if is_estimator(value) or (new is not None and _holds_estimators(value)):
+        if id(value) not in known:  # ensembles name their members twice
+            known[id(value)] = _copied_estimator(value, apart, new, known)
+        return known[id(value)]
     if type(value) in (list, tuple) and len(value) <= _MANY:
-        return type(value)(_copied(item, apart, new) for item in value)
-    if type(value) is dict and len(value) <= _MANY:
-        return {key: _copied(item, apart, new) for key, item in value.items()}
+        return type(value)(_copied(item, apart, new, known) for item in value)
+    if type(value) in (dict, Bunch) and len(value) <= _MANY:
+        inside = {key: _copied(item, apart, new, known) for key, item in value.items()}
+        return inside if type(value) is dict else Bunch(**inside)
     if type(value) in (list, dict) or type(value) is np.ndarray or sp.issparse(value):
         return value.copy()
     if apart:
@@ -157,10 +166,19 @@ def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
     return value
 
 
-def _copied_estimator(value: Any, apart: bool, new: Replace | None) -> Any:
+def _holds_estimators(value: Any) -> bool:
+    """Whether it is an object of scikit-learn's own around some: what calibrates one."""
+    own = type(value).__module__.startswith("sklearn.") and not isinstance(value, Bunch)
+    inside = vars(value).values() if own and hasattr(value, "__dict__") else ()
+    return any(map(is_estimator, _within(inside)))
+
+
+def _copied_estimator(value: Any, apart: bool, new: Replace | None, known: Known) -> Any:
     given = {} if apart else parameters(value)
     inside = {
-        name: item if name in given and _is_plain(item) else _copied(item, apart, new)
+        name: item
+        if name in given and _is_plain(item)
+        else _copied(item, apart, new, known)
         for name, item in vars(value).items()
     }
     if new is not None:

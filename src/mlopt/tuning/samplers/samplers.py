@@ -28,7 +28,7 @@ from mlopt.errors import InputError, did_you_mean
 from mlopt.prices import price
 from mlopt.tuning.samplers.descents import Descents
 from mlopt.tuning.samplers.surrogates import Surrogate, forest, process
-from mlopt.tuning.space.grid import at
+from mlopt.tuning.space.grid import at, shares
 from mlopt.tuning.space.space import Space
 
 Point = dict[str, Any]
@@ -107,12 +107,14 @@ class GridPlan(Plan):
         Of a grid with more points than ``n_trials``, a random part: the first ones would
         leave the outermost parameter at its first value.
         """
-        grids = space.grids(n_trials or GRID_POINTS)
-        fits = n_trials is None or sum(map(len, grids)) <= n_trials
-        share = max(1, (n_trials or 0) // len(grids))
-        orders = [_order(len(g), len(g) if fits else share, seed) for g in grids]
-        walks = (map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True))
-        turns = zip_longest(*walks) if space.in_turn else ([*walk] for walk in walks)
+        whole = space.size is not None and space.size <= (n_trials or math.inf)
+        grids = space.grids(None if whole else n_trials or GRID_POINTS)
+        sizes = [*map(len, grids)]
+        fits = n_trials is None or sum(sizes) <= n_trials
+        most = sizes if fits else shares(sizes, n_trials or 0)
+        orders = [_order(*size, seed) for size in zip(sizes, most, strict=True)]
+        walks = [map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True)]
+        turns = zip_longest(*walks) if space.in_turn else walks
         points = (point for turn in turns for point in turn if point is not None)
         return cls(sum(map(len, orders)), points)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,8 +54,9 @@ def _class_values(family: Family) -> dict[str, Any]:
         path, _, name = p.name.rpartition("__")
         owner = own.get(path) if path else family.estimator
         known: Mapping[str, Any] = inspect.signature(type(owner).__init__).parameters
-        if p.choices is None and name in known and _contains(p, known[name].default):
-            values[family.prefix + p.label] = known[name].default
+        if p.choices is None and name in known:
+            for found in _found(p, known[name].default)[:1]:
+                values[family.prefix + p.label] = found
     return values
 
 
@@ -64,19 +66,24 @@ def _coordinate(parameter: Parameter, value: Any) -> Any:
         labels = distribution.choices
         pairs = zip(labels, parameter.choices, strict=True)
         return next((label for label, choice in pairs if choice is value), labels[0])
-    return value if _contains(parameter, value) else at(distribution, MIDDLE)
+    return next(iter(_found(parameter, value)), at(distribution, MIDDLE))
 
 
-def _contains(parameter: Parameter, value: Any) -> bool:
+def _found(parameter: Parameter, value: Any) -> list[Any]:
+    """``value`` as the distribution has it; nothing where it has not."""
     distribution = parameter.distribution
     if parameter.quantile is not None:
-        return False
+        return []
+    truth = isinstance(value, bool)  # True is not 1 here
     if isinstance(distribution, CategoricalDistribution):
-        truth = isinstance(value, bool)  # True is not 1 here
-        return any(
-            c == value and isinstance(c, bool) == truth for c in distribution.choices
-        )
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
+        equal = [c for c in distribution.choices if c == value]
+        equal = [c for c in equal if isinstance(c, bool) == truth]
+        # Where 1 and 1.0 are both there, they mean one and all to some parameters.
+        return sorted(equal, key=lambda c: type(c) is not type(value))
+    if truth or not isinstance(value, int | float):
+        return []
     whole = isinstance(distribution, FloatDistribution) or isinstance(value, int)
-    return whole and distribution.low <= value <= distribution.high
+    if not whole or not distribution.low <= value <= distribution.high:
+        return []
+    steps = (value - distribution.low) / (distribution.step or math.inf)
+    return [value] if math.isclose(steps, round(steps), abs_tol=1e-9) else []

@@ -6,7 +6,7 @@ On a space of k ranges and a budget of n**k points, each range has n levels (TuP
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,17 @@ def grid(distributions: Mapping[str, BaseDistribution], budget: int | None) -> G
         if levels[name] == count(distributions[name]):
             open_.remove(name)
     return Grid({n: cut(d, levels[n]) for n, d in distributions.items()})
+
+
+def shares(sizes: Sequence[float], total: int) -> list[int]:
+    """How many of ``total`` each gets: as many, but for those that have not, whose rest the
+    others get; one each at least."""
+    found, left = [0] * len(sizes), total
+    for place, number in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        even = max(1, left // (len(sizes) - place))
+        found[number] = int(min(sizes[number], even))
+        left -= found[number]
+    return found
 
 
 def count(distribution: BaseDistribution) -> int | None:

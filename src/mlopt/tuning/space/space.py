@@ -19,7 +19,7 @@ from optuna.distributions import (
 
 from mlopt.errors import InputError
 from mlopt.locking import cached_property
-from mlopt.tuning.space.grid import Grid, count, grid
+from mlopt.tuning.space.grid import Grid, count, grid, shares
 from mlopt.tuning.space.names import Tunable, bare, fixed_parameters, resolve
 from mlopt.tuning.space.parameters import Parameter, parameter
 from mlopt.tuning.storage.fingerprint import part, part_of_setting
@@ -43,6 +43,12 @@ class Family:
     def distributions(self) -> dict[str, BaseDistribution]:
         """Distributions by their names in a study."""
         return {self.prefix + p.label: p.distribution for p in self.parameters}
+
+    @cached_property
+    def size(self) -> int | None:
+        """The number of different points; None when there is no end of them."""
+        counts = [count(one) for one in self.distributions.values()]
+        return None if None in counts else math.prod(c for c in counts if c is not None)
 
     def decode(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What ``set_params`` gets. Estimators among the values must be cloned first."""
@@ -119,23 +125,19 @@ class Space:
     @cached_property
     def size(self) -> int | None:
         """The number of different points; None when there is no end of them."""
-        total = 0
-        for family in self.families:
-            counts = [count(d) for d in family.distributions.values()]
-            if None in counts:
-                return None
-            total += math.prod(c for c in counts if c is not None)
-        return total
+        sizes = [family.size for family in self.families]
+        return None if None in sizes else sum(filter(None, sizes))
 
     def grids(self, budget: int | None = None) -> list[Grid]:
         """A grid for each family, of about ``budget`` points together.
 
         Without a budget, every point there is; the space must be finite then.
         """
-        share = budget and max(1, budget // len(self.families))
+        sizes = [family.size or math.inf for family in self.families]
+        own = shares(sizes, budget) if budget else [None] * len(sizes)
         return [
             Grid({n: [f.name] for n in self.chooser} | grid(f.distributions, share).axes)
-            for f in self.families
+            for f, share in zip(self.families, own, strict=True)
         ]
 
     def draw(self, draw: Draw) -> dict[str, Any]:
