@@ -39,6 +39,8 @@ RANDOM = np.random.default_rng(0)
         (np.full(N, np.nan), "dropped"),
         ([f"name {i}" for i in range(N)], "dropped"),
         (pd.Categorical(RANDOM.choice(["x", "y"], N)), "category"),
+        (pd.Categorical(RANDOM.choice([3, 10, 17], N)), "category"),
+        (pd.Categorical(RANDOM.choice([3, 10, 17], N), ordered=True), "number"),
         (pd.array(RANDOM.integers(0, 1000, N), dtype="Int64"), "number"),
         (pd.array([None, 1, 500, 7] * (N // 4), dtype="Int64"), "code"),
     ],

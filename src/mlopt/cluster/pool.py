@@ -12,6 +12,8 @@ from concurrent import futures
 from contextvars import copy_context
 from typing import Any
 
+from sklearn import config_context, get_config
+
 from mlopt.cluster.limits import LOOKING, let_go
 
 
@@ -24,7 +26,8 @@ class Pool(futures.Executor):
 
     Those of the standard library are waited for at exit, so a call that hangs would hang
     the process. Calls have the context variables of who submits them, NumPy's `errstate`
-    among them, as if they were called there; what they set they set for themselves.
+    among them, and scikit-learn's configuration, as if they were called there; what they
+    set they set for themselves.
 
     Parameters
     ----------
@@ -124,13 +127,15 @@ class _Job:
     ) -> None:
         self.future = future
         self._call, self._context = (function, args, named), copy_context()
+        self._config = get_config()  # scikit-learn's is one of the thread
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         function, args, named = self._call
         try:
-            value = self._context.run(function, *args, **named)
+            with config_context(**self._config):
+                value = self._context.run(function, *args, **named)
         except BaseException as error:
             self.future.set_exception(error)
         else:

@@ -42,7 +42,6 @@ from mlopt.training import Limits
 Array = NDArray[np.float64]
 
 _SQUARED, _CLASS = price("columns.model.squared"), price("columns.model.class")
-_THREAD = Resources(threads=1)
 _FIRST, _PRODUCTS = price("columns.path-first"), price("columns.model.products")
 
 
@@ -280,8 +279,8 @@ def _pay(rows: Shape, penalties: int) -> bool:
     """Whether products of all columns take less than they save so many models in Python."""
     if rows.sparse or rows.d > rows.n:
         return False
-    saved = penalties * (_SQUARED - _PRODUCTS)
-    return gram_cost(rows, _THREAD).seconds(_THREAD) <= saved
+    thread, saved = Resources(threads=1), penalties * (_SQUARED - _PRODUCTS)
+    return gram_cost(rows, thread).seconds(thread) <= saved
 
 
 def _shape_of(columns: Columns) -> Shape:
@@ -335,13 +334,13 @@ def paths_cost(
     tol : float
         At which a model ends.
     """
-    first, paths = Cost(), rows.columns * sets
+    thread, first, paths = Resources(threads=1), Cost(), rows.columns * sets
     own = _SQUARED if loss == "squared" else _CLASS
     few = replace(part, columns=1, blocks=1)
     if may_condense(loss, rows, sets, models, tol):
-        first, own = gram_cost(replace(rows, columns=1), _THREAD), _PRODUCTS
+        first, own = gram_cost(replace(rows, columns=1), thread), _PRODUCTS
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
     elif loss == "squared" and _pay(few, models):
-        first, own = paths * gram_cost(few, _THREAD), _PRODUCTS
-    each = epochs_cost(Outline(loss, part), _THREAD, VISITS)
+        first, own = paths * gram_cost(few, thread), _PRODUCTS
+    each = epochs_cost(Outline(loss, part), thread, VISITS)
     return first + paths * (models * each + Cost(python=(_FIRST + models) * own))

@@ -8,6 +8,7 @@ from typing import Any
 from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor, alone, single_threaded
+from mlopt.identity import class_of, is_known
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.environment import Environment
 from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
@@ -168,6 +169,13 @@ def _learn_missing(planned: Planned, run: Execution) -> None:
     run._handles.update(more._handles)
 
 
+def _looks_at_all(op: Operator) -> bool:
+    """Whether what columns come out may depend on all rows that go in."""
+    learn = op.learn if isinstance(op, Outcome) else None
+    unknown = isinstance(learn, Learn) and not is_known(class_of(learn.estimator))
+    return unknown or getattr(op, "scope", "") == "all"
+
+
 class _Fitted:
     """Some rows taken through the fitted models; taken when they are first needed."""
 
@@ -199,7 +207,7 @@ class _Fitted:
 
         They were gathered in this process before, unless workers did it.
         """
-        looks = any(getattr(op, "scope", "") == "all" for op in walk(self._ops()))
+        looks = any(map(_looks_at_all, walk(self._ops())))
         if not looks or getattr(self.run.executor, "client", None) is not None:
             return _FEW
         sizes = next(iter(self.planned.sources.values())).lengths or (_FEW,)

@@ -140,6 +140,8 @@ def judge(column: pd.Series) -> tuple[str, Any]:
         return "dropped", "no values"
     if len(values) == 1 and len(known) == len(column):
         return "dropped", "the same value everywhere"
+    if isinstance(column.dtype, pd.CategoricalDtype) and _are_codes(column.dtype):
+        return _judge_categories(len(values), len(known))
     if types.is_bool_dtype(column.dtype):
         return "number", None
     if types.is_datetime64_any_dtype(column.dtype):
@@ -176,10 +178,19 @@ def _judge_text(values: pd.Series, known: pd.Series) -> tuple[str, Any]:
     layout = date_format(values)
     if layout is not None:
         return "date", layout
-    levels = len(values)
+    return _judge_categories(len(values), rows)
+
+
+def _judge_categories(levels: int, rows: int) -> tuple[str, Any]:
     if levels > 50 and levels > 0.9 * rows:
         return "dropped", "nearly every row has a value of its own"
     return "category", levels
+
+
+def _are_codes(dtype: pd.CategoricalDtype) -> bool:
+    """Whether numbers are said to be categories: as such they have an order or a distance
+    only where they are said to have one."""
+    return types.is_numeric_dtype(dtype.categories.dtype) and not dtype.ordered
 
 
 def date_format(values: pd.Series) -> str | None:

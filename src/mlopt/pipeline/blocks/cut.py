@@ -326,7 +326,7 @@ def usable(data: Any, name: str = "X") -> Any:
         return tables.unlisted(data)
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
         return data
-    if hasattr(data, "__array__") and not hasattr(data, "__len__"):
+    if hasattr(data, "__array__") and not _is_polars(data):
         return np.asarray(data)
     if isinstance(data, str | bytes) or not hasattr(data, "__iter__"):
         raise InputError(
@@ -334,6 +334,10 @@ def usable(data: Any, name: str = "X") -> Any:
             f"a Dask collection, got {type(data).__name__}."
         )
     return data if hasattr(data, "shape") else list(data)
+
+
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "polars"
 
 
 def framed(data: Any) -> Any:

@@ -125,8 +125,10 @@ def unlisted(block: Any) -> Any:
         found = np.asarray(block)
     except ValueError:
         return list(block)  # rows of unlike lengths: tokens of documents
-    if found.ndim == 1 or found.dtype.kind not in "US":
+    if found.dtype.kind not in "US":
         return found
+    if found.ndim == 1:  # numbers among documents are for steps to refuse, no text
+        return np.asarray([*block, None], dtype=object)[:-1]
     text = (isinstance(cell, str | bytes) for row in block for cell in row)
     if found.ndim > 2 or all(text):
         return list(block)

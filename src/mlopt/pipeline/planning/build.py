@@ -165,7 +165,7 @@ class Builder:
                 f"{type(transformer).__name__} has none."
             )
         if isinstance(transformer, FrozenEstimator):
-            return self._given(path, transformer, transformer, x)
+            return self._frozen(path, transformer, x)
         if is_stateless(transformer) and plain and not self.whole:
             # A few rows tell it the names and the number of columns.
             with naming(path):
@@ -182,6 +182,15 @@ class Builder:
             return Apply(path, model, x, pinned=pinned, writes=writes)
         model = self.models[path] = replace(model, transforms=True)
         return Outcome(path, model, x)
+
+    def _frozen(self, path: str, transformer: Any, x: Operator) -> Operator:
+        """What it holds was configured elsewhere: it gives frames if all steps are to."""
+        config = get_config()
+        if (wanted := config["transform_output"]) == "default":
+            return self._given(path, transformer, transformer, x)
+        content = join(_content(transformer), wanted)
+        found = self._given(path, transformer, transformer, x, content)
+        return replace(found, settings=config) if isinstance(found, Apply) else found
 
     def _given(
         self, path: str, transformer: Any, model: Any, x: Operator, content: str = ""
@@ -218,7 +227,7 @@ class Builder:
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
             # The setting is one of this thread, and tasks run in others.
-            for one in (fresh, *parameters(fresh, deep=True).values()):
+            for one in (fresh, *_thawed(parameters(fresh, deep=True))):
                 if hasattr(one, "set_output"):
                     with suppress(ValueError):  # of a step within that has no such method
                         one.set_output(transform=wanted)
@@ -421,6 +430,14 @@ def _count_on(path: str, parts: list[tuple[str, Any, Any]], example: Any) -> boo
     return any(own != list(range(len(own))) for own in numbers)
 
 
+def _thawed(parts: Mapping[str, Any]) -> list[Any]:
+    """The estimators by their names, less what is frozen and what that holds."""
+    frozen = tuple(n for n, one in parts.items() if isinstance(one, FrozenEstimator))
+    within = tuple(f"{name}__" for name in frozen)
+    kept = (n for n in parts if n not in frozen and not n.startswith(within))
+    return [parts[name] for name in kept]
+
+
 def _plain(columns: Any) -> Any:
     return columns.tolist() if isinstance(columns, np.ndarray) else columns
 
@@ -433,6 +450,10 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 
 def _check_methods(path: str, estimator: Any) -> None:
     """Raise where methods may look at the object itself: a fitted copy would not do."""
+    if getattr(estimator, "input", None) == "file":
+        raise Unforeseen(
+            f"Step `{path}` reads files, which can be read once: no sample is taken."
+        )
     if class_of(estimator) is object:
         raise Unforeseen(
             f"Step `{path}` has methods in the place of those of its class, so it is "

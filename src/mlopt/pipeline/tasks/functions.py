@@ -59,7 +59,10 @@ def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns, op.given)
     if isinstance(op, Apply):
-        return partial(_apply, op.step, op.method, op.kind, op.settings, op.writes)
+        config = op.settings or settings_of_a_fit()
+        return partial(
+            _apply, op.step, op.method, op.kind, not op.settings, config, op.writes
+        )
     if isinstance(op, Join):
         settings = op.names, op.weights, op.prefix, op.frames
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
@@ -193,14 +196,15 @@ def _apply(
     step: str,
     method: str,
     kind: str,
-    settings: Mapping[str, Any] | None,
+    fresh: bool,
+    settings: Mapping[str, Any],
     writes: str,
     model: Any,
     x: Any,
 ) -> Any:
-    if settings is None:
+    if fresh:
         model = _of_these_columns(model, x)
-    with lent(step, writes, x) as rows, naming(step, settings or _OF_A_FIT):
+    with lent(step, writes, x) as rows, naming(step, settings):
         result = apply_fitted(model, rows, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
     if got != expected:

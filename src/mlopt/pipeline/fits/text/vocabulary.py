@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.errors import InputError
 from mlopt.kernels.hashing import power_of_two
 from mlopt.kernels.terms import find_keys, recognise_grams
 from mlopt.locking import open_in_forks
@@ -49,7 +48,7 @@ def choose_vocabulary(estimator: Any, terms: Terms) -> tuple[dict[Any, int], Arr
 
     Raises
     ------
-    InputError
+    ValueError
         Where scikit-learn raises ValueError: no term is found, or none is left.
     """
     places = alphabetical(terms)
@@ -57,7 +56,7 @@ def choose_vocabulary(estimator: Any, terms: Terms) -> tuple[dict[Any, int], Arr
     for level, place in zip(terms.levels, places, strict=True):
         found[place[place >= 0]] = level.found[place >= 0]
     if not len(found):
-        raise InputError("empty vocabulary; perhaps the documents only contain stop words")
+        raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
     keep = _kept(estimator, found, terms.documents)
     columns = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)
     names = np.empty(int(keep.sum()), object)
@@ -72,7 +71,7 @@ def _kept(estimator: Any, found: Array, documents: int) -> Array:
     highest = _count(estimator.max_df, documents)
     lowest = _count(estimator.min_df, documents)
     if highest < lowest:
-        raise InputError("max_df corresponds to < documents than min_df")
+        raise ValueError("max_df corresponds to < documents than min_df")
     keep: Array = (found[:, 0] <= highest) & (found[:, 0] >= lowest)
     limit = estimator.max_features
     if limit is not None and keep.sum() > limit:
@@ -83,7 +82,7 @@ def _kept(estimator: Any, found: Array, documents: int) -> Array:
         keep = np.zeros(len(found), bool)
         keep[most] = True
     if not keep.any():
-        raise InputError(
+        raise ValueError(
             "After pruning, no terms remain. Try a lower min_df or a higher max_df."
         )
     return keep
