@@ -126,6 +126,23 @@ def test_kept_rows_are_reused_where_that_is_asked_for(where: str, tmp_path: Path
     np.testing.assert_allclose(again.predict_proba(X), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [500, N])
+def test_rows_that_are_handed_out_are_the_users_own(n: int) -> None:
+    X = data()[0][:n]
+    expected = StandardScaler().fit_transform(X)
+    with dask.config.set({"mlopt.reuse-rows": "1GiB"}):
+        for _ in range(3):
+            found = mlopt.make_pipeline(StandardScaler()).fit_transform(X)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+            found *= 0.0
+    before = X.copy()
+    with dask.config.set({"mlopt.reuse-rows": "1GiB"}):
+        mlopt.make_pipeline(FunctionTransformer(), StandardScaler()).fit(X)
+        X[:] = 7.0
+        again = mlopt.make_pipeline(FunctionTransformer(), StandardScaler())
+        np.testing.assert_allclose(again.fit_transform(before), expected, atol=1e-12)
+
+
 def test_a_later_process_finds_models_on_disk(tmp_path: Path) -> None:
     with dask.config.set({"mlopt.disk": str(tmp_path)}):
         fitted(features(), Ridge())

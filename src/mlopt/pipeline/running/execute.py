@@ -124,6 +124,8 @@ class Execution:
             if known and (model := self.environment.get(op.token)) is not None:
                 self._learnt(op.token, model)
             if self._reuses(op) and (blocks := self.environment.get_rows(op.token)):
+                if any(op is sink for sink in self.draft.sinks):  # the user's from now on
+                    blocks = [tables.copied(block) for block in blocks]
                 self._held[op.token] = [self.executor.put(block) for block in blocks]
                 self.reused.append(op.token)
 
@@ -315,7 +317,8 @@ class Execution:
     def _drop(self, token: str, wanted: Sequence[Any]) -> None:
         blocks = self.shelf.blocks(token) if self.environment.takes_rows else []
         if token in self._same and blocks and len(blocks) == self._count:
-            self.environment.put_rows(token, blocks)
+            # The user has rows that are wanted, or given and only passed on.
+            self.environment.put_rows(token, [tables.copied(one) for one in blocks])
         self.shelf.drop(token)
         for handle in self._held.pop(token, ()):
             if not any(handle is one for one in wanted):
