@@ -17,6 +17,7 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import mlopt
@@ -93,6 +94,7 @@ def test_frozen_models_stay_as_they_were_whatever_frames_are_asked_for() -> None
     with sklearn.config_context(transform_output="pandas"):
         ensemble = VotingClassifier([("a", FrozenEstimator(inner))])
         mlopt.make_pipeline(ensemble).fit(X, y)
+        mlopt.make_pipeline(StandardScaler(), FrozenEstimator(inner[0])).fit(X)
     assert isinstance(inner[0].transform(X), np.ndarray)
 
 
@@ -123,6 +125,32 @@ def test_blocks_see_the_configuration_of_who_fits() -> None:
             pipe.fit(X)
         with sklearn.config_context(assume_finite=True), np.errstate(invalid="ignore"):
             pipe.fit(X)
+
+
+class Adds(TransformerMixin, BaseEstimator):
+    def __init__(self, input: Any) -> None:
+        self.input = input
+
+    def fit(self, X: Any, y: Any = None) -> Adds:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def transform(self, X: Any) -> Any:
+        return X + self.input
+
+
+def test_a_parameter_called_input_may_be_anything() -> None:
+    X = RNG.normal(size=(N, 3))
+    for pipe in both(Adds(np.ones(3)), Ridge()):
+        assert pipe.fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
+
+
+def test_labels_in_a_list_are_of_one_type() -> None:
+    X, y = RNG.normal(size=(N, 3)), [0, "a"] * (N // 2)
+    for pipe in both(StandardScaler(), GaussianNB()):
+        assert pipe.fit(X, y).classes_.tolist() == ["0", "a"]
 
 
 class Tensor:

@@ -99,6 +99,16 @@ def test_models_of_other_versions_are_pruned(models: Catalogue, word: str) -> No
     assert models.entries() == []
 
 
+def test_a_model_that_is_whole_by_now_is_kept(
+    models: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else may end a sweep at any moment; what counts is what is there then."""
+    (entry,) = models.entries()
+    monkeypatch.setattr(Catalogue, "entries", lambda self: [])
+    assert models.prune() == []
+    assert (models.folder / entry.name).is_dir()
+
+
 def test_models_that_are_used_are_kept(models: Catalogue) -> None:
     (entry,) = models.entries()
     path = models.folder / entry.name

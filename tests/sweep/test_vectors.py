@@ -52,6 +52,13 @@ def test_numbers_are_no_vectors() -> None:
     assert length_of(pd.Series([1.0, 2.0])) == 0
 
 
+def test_numbers_that_are_masked_are_missing() -> None:
+    masked = np.ma.masked_array([1.0, 0.0, 3.0], mask=[False, True, False])
+    column = pd.Series([masked, [4, 5, 6]], dtype=object)
+    expected = [[1, np.nan, 3], [4, 5, 6]]
+    np.testing.assert_array_equal(vectors_of(column, 3), expected)
+
+
 def test_what_is_no_vector_of_that_length_is_missing() -> None:
     column = pd.Series([[1, 2], [3], None, "x", [np.inf, 4], [None, 5]], dtype=object)
     expected = [[1, 2], *[[np.nan] * 2] * 3, [np.nan, 4], [np.nan, 5]]

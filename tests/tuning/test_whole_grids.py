@@ -47,7 +47,15 @@ def test_a_large_grid_is_not_made_before_it_is_walked() -> None:
     ranges = {name: range(1, 10_000) for name in ("max_depth", "min_samples_leaf")}
     plan = GridPlan.of(Space.of(ranges, DecisionTreeClassifier()), 0, None)
     assert plan.size == 9999**2
-    assert plan.point(0, lambda point: False) == {"max_depth": 1, "min_samples_leaf": 1}
+    seen: list[tuple[int, int]] = []
+    for number in range(30):
+        point = plan.point(number, lambda p: (*p.values(),) in seen)
+        assert point is not None
+        seen.append((point["max_depth"], point["min_samples_leaf"]))
+    assert seen[0] == (1, 1)
+    assert len({depth for depth, _ in seen}) == 30  # from everywhere
+    huge = Space.of({"random_state": range(2**31)}, DecisionTreeClassifier())
+    assert GridPlan.of(huge, 0, None).size == 2**31
 
 
 @pytest.mark.parametrize("sampler", ["random", "grid"])
@@ -107,6 +115,11 @@ def test_a_default_is_a_step_of_its_range() -> None:
     assert {p["n_neighbors"] for p in found if "n_neighbors" in p} <= {*range(2, 40, 4)}
     first = default_points(Space.of_families({"linear": families["linear"]}))[0]
     assert first["C"] == pytest.approx(1.1, abs=0.11)
+    tenths = FloatDistribution(0.1, 1.0, step=0.1)
+    own = {"linear": (LogisticRegression(C=0.3), {"C": tenths})}
+    values = [p["C"] for p in tried(own, None, sampler="grid", n_trials=10)]
+    assert len(values) == 10
+    assert sorted(values)[-1] == 1.0
     whole = Space.of_families(
         {"near": (KNeighborsClassifier(), {"n_neighbors": range(1, 40, 2)})}
     )

@@ -152,20 +152,22 @@ class Catalogue:
         list of str
             What is gone.
         """
-        kept, gone = set(), []
-        for entry in self.entries():
-            used = (self.folder / entry.name / ENTRY).stat().st_mtime
-            if entry.current and (unused is None or time.time() - used <= unused):
-                kept.add(entry.name)
+        gone = []
         for lock in self.folder.glob(".*.lock"):
             key = lock.name[1 : -len(".lock")]
             # Whoever plans it now holds the lock.
             with suppress(TimeoutError), FileLock(lock, timeout=0):
                 for path in self.folder.glob(f"*-{key}"):
-                    if path.name not in kept:
+                    if not self._is_kept(path / ENTRY, unused):
                         shutil.rmtree(path)
                         gone.append(path.name)
         return sorted(gone)
+
+    def _is_kept(self, path: Path, unused: float | None) -> bool:
+        entry = self._entry(path)
+        if entry is None or not entry.current:
+            return False
+        return unused is None or time.time() - path.stat().st_mtime <= unused
 
     def _entry(self, path: Path) -> Entry | None:
         with suppress(OSError, ValueError):  # damaged, or not whole

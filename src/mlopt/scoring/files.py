@@ -87,7 +87,8 @@ def jobs_of(sources: Sequence[Path], folder: Path) -> list[Job]:
     InputError
         Two would be written to one file, or one over what is read.
     """
-    absolute = [source.absolute() for source in sources]  # links stay
+    # Links stay, and nothing leads out of the folder.
+    absolute = [Path(os.path.normpath(source.absolute())) for source in sources]
     common = Path(os.path.commonpath([path.parent for path in absolute]))
     outputs: dict[Path, Path] = {}
     for source, path in zip(sources, absolute, strict=True):

@@ -82,9 +82,7 @@ class Scorer:
     def score(self, block: Block) -> Part:
         """Predictions of a block."""
         predicted = predictions(self.model, block.X, proba=self.proba)
-        content = csv_of(predicted)
-        if block.start:
-            content = content[content.index(b"\n") + 1 :]
+        content = csv_of(predicted, header=not block.start)
         remarks = unreadable_cells(self.model, block.X)
         if block.start:
             remarks = [f"from row {block.start + 1:,} on: {remark}" for remark in remarks]

@@ -281,7 +281,9 @@ class Service:
         """Give the rows of a call back to their requests."""
         now, error = asyncio.get_running_loop().time(), call.exception()
         seconds, results = call.result() if error is None else (0.0, [error] * len(parts))
-        if isinstance(error, MemberLostError):
+        # A late request may still have asked the process before.
+        current = parts[0].request.content.answering is self._answering
+        if isinstance(error, MemberLostError) and current:
             self._revive()
         rows = sum(part.rows for part in parts)
         before, self._before = self._before, time.thread_time()

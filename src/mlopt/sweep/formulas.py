@@ -35,7 +35,7 @@ def _different(column: Any) -> Any:
         return column
 
 
-def csv_of(frame: pd.DataFrame) -> bytes:
+def csv_of(frame: pd.DataFrame, *, header: bool = True) -> bytes:
     """A table as CSV, safe to open in a spreadsheet."""
-    text: str = escape_formulas(frame).to_csv(index=False)
+    text: str = escape_formulas(frame).to_csv(index=False, header=header)
     return text.encode()

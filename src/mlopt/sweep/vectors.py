@@ -47,6 +47,8 @@ def _may_be(column: pd.Series) -> bool:
 def _numbers(cell: Any) -> NDArray[np.float64] | None:
     if not isinstance(cell, list | tuple | np.ndarray):
         return None
+    if isinstance(cell, np.ma.MaskedArray):  # of DuckDB's lists
+        cell = np.ma.filled(cell.astype(object), np.nan)
     found = np.asarray(cell)
     if found.ndim != 1 or found.dtype.kind not in "iufbO":
         return None

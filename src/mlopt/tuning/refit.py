@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils.validation import validate_data
 
-from mlopt.errors import ClusterError
+from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.gd.columns import layout
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import Sums, evaluate
@@ -142,6 +142,8 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     for split, handle in zip(problem.splits, handles, strict=True):
         try:
             found.append((split, np.asarray(problem.executor.result(handle))))
+        except (ClusterError, TaskKilledError):
+            raise
         except Exception as error:
             if problem.metrics.error_score == "raise":
                 raise

@@ -323,10 +323,13 @@ def usable(data: Any, name: str = "X") -> Any:
     if sp.issparse(data):
         return as_csr(data)
     if isinstance(data, list | tuple):
-        return tables.unlisted(data)
+        found = tables.unlisted(data)
+        kind = np.ndim(found), getattr(found, "dtype", None)
+        # Labels are of one type.
+        return np.asarray(data) if name != "X" and kind == (1, np.dtype(object)) else found
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
         return data
-    if hasattr(data, "__array__") and not _is_polars(data):
+    if hasattr(data, "__array__") and not (_is_polars(data) or _gives_arrays(data)):
         return np.asarray(data)
     if isinstance(data, str | bytes) or not hasattr(data, "__iter__"):
         raise InputError(
@@ -338,6 +341,14 @@ def usable(data: Any, name: str = "X") -> Any:
 
 def _is_polars(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "polars"
+
+
+def _gives_arrays(data: Any) -> bool:
+    """Whether rows of it are read as they are needed, as from a file."""
+    try:
+        return isinstance(data[:1], np.ndarray)
+    except Exception:  # whatever its library raises
+        return False
 
 
 def framed(data: Any) -> Any:

@@ -223,6 +223,8 @@ class Builder:
         # there, or be one that does nothing to a model from elsewhere.
         anew = is_known(kind) or declared(kind) is not None
         fresh = blank_copy(estimator) if anew else private_copy(estimator)
+        if isinstance(fresh, FrozenEstimator):
+            return fresh  # all it would set is the user's own model's
         wanted = get_config()["transform_output"]
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
@@ -450,7 +452,8 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 
 def _check_methods(path: str, estimator: Any) -> None:
     """Raise where methods may look at the object itself: a fitted copy would not do."""
-    if getattr(estimator, "input", None) == "file":
+    reads = getattr(estimator, "input", None)
+    if isinstance(reads, str) and reads == "file":
         raise Unforeseen(
             f"Step `{path}` reads files, which can be read once: no sample is taken."
         )

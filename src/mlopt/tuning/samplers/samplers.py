@@ -13,7 +13,7 @@ import math
 import random
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -105,18 +105,19 @@ class GridPlan(Plan):
         """Of a space: families in turn, each in the order of nested loops.
 
         Of a grid with more points than ``n_trials``, a random part: the first ones would
-        leave the outermost parameter at its first value.
+        leave the outermost parameter at its first value. So they would of more points than
+        there may be time for, which are taken from everywhere.
         """
         whole = space.size is not None and space.size <= (n_trials or math.inf)
         grids = space.grids(None if whole else n_trials or GRID_POINTS)
         sizes = [*map(len, grids)]
         fits = n_trials is None or sum(sizes) <= n_trials
         most = sizes if fits else shares(sizes, n_trials or 0)
-        orders = [_order(*size, seed) for size in zip(sizes, most, strict=True)]
+        orders = [_order(*pair, seed) for pair in zip(sizes, most, strict=True)]
         walks = [map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True)]
         turns = zip_longest(*walks) if space.in_turn else walks
         points = (point for turn in turns for point in turn if point is not None)
-        return cls(sum(map(len, orders)), points)
+        return cls(sum(map(min, sizes, most)), points)
 
     def point(self, number: int, taken: Taken) -> Point | None:
         del number  # the first that is left, so that a wider grid is walked from its start
@@ -145,10 +146,18 @@ def _listed(sampler: GridSampler, space: Space, seed: int, n_trials: int | None)
     return GridPlan(len(points), made)
 
 
-def _order(length: int, most: int, seed: int) -> Sequence[int]:
+def _order(length: int, most: int, seed: int) -> Iterable[int]:
     if length <= most:
-        return range(length)
+        return range(length) if length <= LISTED else _scattered(length)
     return random.Random(seed).sample(range(length), most)
+
+
+def _scattered(length: int) -> Iterator[int]:
+    """All numbers below, each far from the last ones: steps of the golden section."""
+    step = round(length * (math.sqrt(5) - 1) / 2)
+    while math.gcd(step, length) > 1:
+        step += 1
+    return (number * step % length for number in range(length))
 
 
 @dataclass(frozen=True)

@@ -85,5 +85,8 @@ def _found(parameter: Parameter, value: Any) -> list[Any]:
     whole = isinstance(distribution, FloatDistribution) or isinstance(value, int)
     if not whole or not distribution.low <= value <= distribution.high:
         return []
-    steps = (value - distribution.low) / (distribution.step or math.inf)
-    return [value] if math.isclose(steps, round(steps), abs_tol=1e-9) else []
+    if distribution.step is None:
+        return [value]
+    steps = (value - distribution.low) / distribution.step
+    own = min(distribution.low + round(steps) * distribution.step, distribution.high)
+    return [own] if math.isclose(steps, round(steps), abs_tol=1e-9) else []

@@ -18,7 +18,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 class Grid:
     """The product of ``axes``, in the order of nested loops, the last axis innermost."""
 
-    axes: dict[str, list[Any]]
+    axes: dict[str, Sequence[Any]]
 
     def __len__(self) -> int:
         return math.prod(len(levels) for levels in self.axes.values())
@@ -85,12 +85,14 @@ def count(distribution: BaseDistribution) -> int | None:
     return round(steps) + 1
 
 
-def cut(distribution: BaseDistribution, levels: int) -> list[Any]:
+def cut(distribution: BaseDistribution, levels: int) -> Sequence[Any]:
     """Evenly spaced values from end to end, in the logarithm where the range says so."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     low, high = distribution.low, distribution.high
     every = levels == count(distribution)
+    if every and isinstance(distribution, IntDistribution):
+        return range(low, high + 1, distribution.step)  # there may be billions
     space = np.geomspace if distribution.log and not every else np.linspace
     middle = math.sqrt(low * high) if distribution.log else (low + high) / 2
     values = space(low, high, levels) if levels > 1 else np.array([middle])
