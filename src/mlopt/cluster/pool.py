@@ -12,8 +12,7 @@ from concurrent import futures
 from contextvars import copy_context
 from typing import Any
 
-from sklearn import config_context, get_config
-
+from mlopt.cluster.configured import configuration, under
 from mlopt.cluster.limits import LOOKING, let_go
 
 
@@ -127,15 +126,14 @@ class _Job:
     ) -> None:
         self.future = future
         self._call, self._context = (function, args, named), copy_context()
-        self._config = get_config()  # scikit-learn's is one of the thread
+        self._config = configuration()
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         function, args, named = self._call
         try:
-            with config_context(**self._config):
-                value = self._context.run(function, *args, **named)
+            value = self._context.run(under, self._config, function, *args, **named)
         except BaseException as error:
             self.future.set_exception(error)
         else:

@@ -15,8 +15,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any
 
-from sklearn import config_context, get_config
-
+from mlopt.cluster.configured import configuration, under
 from mlopt.cluster.executor import Executor, Handle, Tree, called, resolve
 from mlopt.cluster.graphs import after, is_chain, reads_of, settled
 from mlopt.cluster.hands import most_processes
@@ -279,7 +278,7 @@ class _Later(futures.Future[Any]):
         super().__init__()
         self._queue, self._job = (
             queue,
-            (copy_context().run, _configured, get_config(), *job),
+            (copy_context().run, under, configuration(), *job),
         )
         self._left, self._counting = len(awaited), threading.Lock()
         for handle in awaited:
@@ -307,12 +306,6 @@ class _Later(futures.Future[Any]):
             self.set_result(call(*args))
         except BaseException as error:
             self.set_exception(error)
-
-
-def _configured(config: Mapping[str, Any], call: Callable[..., Any], *args: Any) -> Any:
-    """A call under scikit-learn's configuration of the thread that asked for it."""
-    with config_context(**config):
-        return call(*args)
 
 
 def _here(run: Callable[[], None]) -> None:
