@@ -26,6 +26,7 @@ from dask.task_spec import GraphNode, List, Task, TaskRef
 from mlopt.identity import join
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.fits.base import OnePass, PartialFit
+from mlopt.pipeline.fits.registry import by_vectors
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
@@ -248,7 +249,8 @@ class Layers:
             (x, lengths), (y, _), (weight, _) = map(self._all, (op.x, op.y, op.weight))
         given = op.estimator, op.params, op.transforms, op.way
         labelled = have_labels(op.x, self.sources)
-        job = fitting.Job(op.step, *given, labelled, op.writes, lengths)
+        vectors = by_vectors(op.estimator)
+        job = fitting.Job(op.step, *given, labelled, op.writes, lengths, vectors=vectors)
         fit = Timed(op.token, fitting.fit_gathered, a_model)
         return {
             both: _task(both, fit, job, x, y, weight),

@@ -16,7 +16,6 @@ from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
-from mlopt.pipeline.fits.registry import by_vectors
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.nested import classifies
 from mlopt.pipeline.tasks.functions import Unforeseen, lent, naming, settings_of_a_fit
@@ -41,6 +40,8 @@ class Job:
         Rows of each block, where they come in one; None where blocks tell.
     settings : mapping
         scikit-learn's, under which it fits.
+    vectors : bool
+        Whether it multiplies sparse rows with vectors alone: see `Own`.
     """
 
     step: str
@@ -52,6 +53,7 @@ class Job:
     writes: str = "never"
     lengths: tuple[int, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=settings_of_a_fit)
+    vectors: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,7 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
     writes = "never" if stacked else job.writes
-    lone = tables.is_sparse(whole) and by_vectors(job.estimator)
+    lone = job.vectors and tables.is_sparse(whole)
     here = alone(briefly=True) if lone else nullcontext()
     with here, lent(job.step, writes, whole) as own, naming(job.step, job.settings):
         return _as_scikit_learn(job, own, targets, weights, edges)
