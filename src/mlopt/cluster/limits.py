@@ -160,8 +160,8 @@ def alone(*, briefly: bool = False) -> Iterator[None]:
     """The calling thread does all the work, so that libraries may start what they like.
 
     As they do where nobody has parallel work: no library is looked for. But BLAS is kept to
-    one thread for what is done ``briefly``: its threads would wait for each other at each
-    of many small products, for longer than all of these take.
+    one thread for what asks it ``briefly``, as for small products or sums of vectors: its
+    threads would wait for each other at each of many, for longer than all of these take.
     """
     _thread.depth += 1
     try:

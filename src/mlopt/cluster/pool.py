@@ -9,10 +9,9 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent import futures
-from contextvars import copy_context
 from typing import Any
 
-from mlopt.cluster.configured import configuration, under
+from mlopt.cluster.context import as_here
 from mlopt.cluster.limits import LOOKING, let_go
 
 
@@ -125,15 +124,14 @@ class _Job:
         named: dict[str, Any],
     ) -> None:
         self.future = future
-        self._call, self._context = (function, args, named), copy_context()
-        self._config = configuration()
+        self._call, self._as_there = (function, args, named), as_here()
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         function, args, named = self._call
         try:
-            value = self._context.run(under, self._config, function, *args, **named)
+            value = self._as_there(function, *args, **named)
         except BaseException as error:
             self.future.set_exception(error)
         else:

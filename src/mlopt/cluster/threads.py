@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import cached_property
 from numbers import Integral
 from typing import Any
 
-from mlopt.cluster.configured import configuration, under
+from mlopt.cluster.context import as_here
 from mlopt.cluster.executor import Executor, Handle, Tree, called, resolve
 from mlopt.cluster.graphs import after, is_chain, reads_of, settled
 from mlopt.cluster.hands import most_processes
@@ -276,10 +276,7 @@ class _Later(futures.Future[Any]):
         awaited: set[futures.Future[Any]],
     ) -> None:
         super().__init__()
-        self._queue, self._job = (
-            queue,
-            (copy_context().run, under, configuration(), *job),
-        )
+        self._queue, self._job = queue, (as_here(), *job)
         self._left, self._counting = len(awaited), threading.Lock()
         for handle in awaited:
             handle.add_done_callback(self._arrived)

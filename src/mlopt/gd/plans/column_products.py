@@ -155,6 +155,8 @@ class Products:
     @property
     def whole(self) -> Array | None:
         """Products of all columns, (d, d), in their order, where they are known."""
+        if len(self._known) < len(self._place):
+            return None
         inner = np.arange(len(self._place))
         return self._gram if np.array_equal(self._place, inner) else None
 

@@ -127,10 +127,8 @@ def unlisted(block: Any) -> Any:
         return list(block)  # rows of unlike lengths: tokens of documents
     if found.dtype.kind not in "US":
         return found
-    if found.ndim == 1:  # numbers among documents are for steps to refuse, no text
-        return np.asarray([*block, None], dtype=object)[:-1]
     text = (isinstance(cell, str | bytes) for row in block for cell in row)
-    if found.ndim > 2 or all(text):
+    if found.ndim > 2 or (found.ndim == 2 and all(text)):
         return list(block)
     return np.asarray(block, dtype=object)  # numbers beside text stay numbers
 

@@ -451,7 +451,8 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 
 
 def _check_methods(path: str, estimator: Any) -> None:
-    """Raise where methods may look at the object itself: a fitted copy would not do."""
+    """Raise where a fit is one of the object itself, or can be made once: neither a fitted
+    copy would do, nor a fit to some rows first."""
     reads = getattr(estimator, "input", None)
     if isinstance(reads, str) and reads == "file":
         raise Unforeseen(

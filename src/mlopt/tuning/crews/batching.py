@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 
 from mlopt.cluster import Member, Threads
@@ -213,13 +212,10 @@ class BatchCrew:
         executors = [] if isinstance(views, InTurns) else [v.rows.executor for v in views]
         members = [one for one in executors if isinstance(one, Member)]
         if len(group) == len(members) > 1:
-            settings = sklearn.get_config()  # of this thread
-
-            def work(scan: Scan) -> _Advanced:
-                with sklearn.config_context(**settings):
-                    return self._advance(scan, until, views, clock)
-
-            jobs = {members[scan.part]: partial(work, scan) for scan in group}
+            jobs = {
+                members[scan.part]: partial(self._advance, scan, until, views, clock)
+                for scan in group
+            }
             found = members[0].together.run(jobs)
             yield from zip(group, (one.shared(len(group)) for one in found), strict=True)
             self._sleep()

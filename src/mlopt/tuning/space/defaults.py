@@ -54,9 +54,9 @@ def _class_values(family: Family) -> dict[str, Any]:
         path, _, name = p.name.rpartition("__")
         owner = own.get(path) if path else family.estimator
         known: Mapping[str, Any] = inspect.signature(type(owner).__init__).parameters
-        if p.choices is None and name in known:
-            for found in _found(p, known[name].default)[:1]:
-                values[family.prefix + p.label] = found
+        found = _found(p, known[name].default) if name in known else []
+        if p.choices is None and found:
+            values[family.prefix + p.label] = found[0]
     return values
 
 
