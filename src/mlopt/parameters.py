@@ -39,11 +39,18 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 
 
 def check_client(client: Any) -> None:
-    """A `distributed.Client`, or what acts as one: known without an import of Dask."""
+    """A `distributed.Client`, or what acts as one: known without an import of Dask.
+
+    It must be synchronous, as all is here.
+    """
     if not hasattr(client, "scheduler"):
         raise InputError(
             f"`client` must be a distributed.Client, got {client!r:.100}: "
             "distributed.Client(address) connects to a scheduler."
+        )
+    if getattr(client, "asynchronous", False):
+        raise InputError(
+            "The client must be synchronous: make it with `Client(asynchronous=False)`."
         )
 
 

@@ -17,7 +17,8 @@ from tests.judges.stale import in_a_fork
 from threadpoolctl import threadpool_info
 
 import mlopt
-from mlopt.cluster import limits, processes, workers
+from mlopt import limits
+from mlopt.cluster import processes, workers
 from mlopt.gd.plans import forecast
 from mlopt.kernels import compiling
 from mlopt.locking import cached_property
@@ -25,13 +26,12 @@ from mlopt.pipeline import environment
 from mlopt.pipeline.fits.text import vocabulary
 from mlopt.pipeline.tasks import timing
 from mlopt.resources import experience, probe
-from mlopt.scoring import blocks
 from mlopt.tuning.storage import memory
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 
 LOCKS = (
-    blocks._READING, compiling._lock, environment.environment._lock, experience._lock,
+    compiling._lock, environment.environment._lock, experience._lock,
     forecast._lock, limits._blas.lock, limits.LOOKING, memory._adding, probe._lock,
     processes._left._changing, timing._lock, vocabulary._building, workers._changing,
 )  # fmt: skip

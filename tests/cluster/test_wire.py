@@ -205,3 +205,18 @@ def test_a_line_that_is_closed_between_messages_ends(pair: Pair) -> None:
     pair[0].close()
     assert receive(pair[1], MOST) is not None
     assert receive(pair[1], MOST) is None
+
+
+@pytest.mark.parametrize("kind", ["f8", "c16", ">f8", "g", "e", "M8[s]"])
+def test_numbers_of_any_kind_come_in_pieces(pair: Pair, kind: str) -> None:
+    """As over TLS, or after a signal."""
+    sent = (np.arange(100_000) % 1000).astype(kind)
+    there, here = pair
+    here.settimeout(10)  # it gives what is there
+    message = pack(Message(ASK, "add", 1, Header(), [sent]), 1 << 28)
+    thread = threading.Thread(target=send, args=(there, message), daemon=True)
+    thread.start()
+    got = receive(here, 1 << 28)
+    thread.join()
+    assert got is not None
+    np.testing.assert_array_equal(got.arrays[0], sent)

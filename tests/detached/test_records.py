@@ -234,3 +234,29 @@ def test_lines_of_a_log_are_json(tmp_path: Path) -> None:
     with folder.log(1).open("w") as stream:
         Lines(stream, quiet=())(events.TrialFinished(1.0, 2, 3, math.inf))
     assert json.loads(folder.log(1).read_text())["score"] is None
+
+
+def test_folders_of_others_hide_nobodys_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcdef":
+        work = Query(text="RUN classification ON a.csv;")
+        make(tmp_path, Record(name=name, work=work, key="k", created=now()))
+    is_file = Path.is_file
+
+    def closed(path: Path) -> bool:
+        if path.parent.name in "bd":
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", closed)
+    assert sorted(folder.name for folder in folders_in(tmp_path)) == ["a", "c", "e", "f"]
+
+
+def test_a_file_that_a_query_writes_is_one_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "RUN svm ON d.npz; PERSIST Q1 ON ./new.txt; PREDICT ON d.npz WITH {};"
+    for name in ("new.txt", "./new.txt", str(tmp_path / "new.txt")):
+        assert files_read(text.format(name)) == ["d.npz"]

@@ -422,3 +422,29 @@ def test_the_examples_run() -> None:
     told = doctest.testfile(str(page), module_relative=False)
     assert told.attempted
     assert not told.failed
+
+
+@pytest.mark.parametrize(
+    "how", [{"nonnegative": True}, {"implicit": True}, {"biases": False, "solver": "als"}]
+)
+def test_who_had_no_ratings_learns_from_those_that_come(how: dict[str, Any]) -> None:
+    few = np.zeros((6, 6))
+    few[:3, :3] = [[5, 1, 4], [4, 2, 5], [1, 5, 2]]
+    more = few.copy()
+    more[3:, 3:] = few[:3, :3]
+    model = MatrixFactorization(2, warm_start=True, random_state=0, max_iter=20, **how)
+    model.fit(sp.csr_array(few)).set_params(max_iter=200).fit(sp.csr_array(more))
+    assert np.abs(model.predict(sp.csr_array(more))[9:]).min() > 0.1
+
+
+def test_biases_of_an_earlier_fit_are_not_those_of_a_model_without() -> None:
+    rng = np.random.default_rng(0)
+    ratings = sp.csr_array(rng.integers(1, 6, (12, 9)).astype(float))
+    model = MatrixFactorization(2, warm_start=True, random_state=0, max_iter=20).fit(
+        ratings
+    )
+    model.set_params(biases=False, max_iter=60).fit(ratings)
+    fresh = MatrixFactorization(2, biases=False, random_state=0, max_iter=60).fit(ratings)
+    error = np.abs(model.predict(ratings) - ratings.data).mean()
+    assert error < 1.2 * np.abs(fresh.predict(ratings) - ratings.data).mean()
+    assert not model.user_biases_.any()

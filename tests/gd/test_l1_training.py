@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from sklearn import linear_model
 
 import mlopt
+from mlopt.gd import l1_training
 from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
+from mlopt.gd.plans import by_columns
 from mlopt.gd.plans.condensed import condensed
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.ridge_path import sets_of
@@ -158,3 +160,43 @@ def test_few_rows_have_the_objective_of_the_many(intercept: bool, own: bool) -> 
         b = c @ (y - X @ w) if intercept else 0.0
         many = c @ (y - X @ w - b) ** 2
         assert found.c @ (found.y - w @ found.X) ** 2 == pytest.approx(many, rel=1e-9)
+
+
+def test_targets_share_the_columns_that_they_have_in_common(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    transposed = by_columns.transposed
+
+    def counted(X: Any, constant: float = 0.0) -> Any:
+        made.append(X.shape)
+        return transposed(X, constant)
+
+    monkeypatch.setattr(by_columns, "transposed", counted)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 12)) + 50.0 * (np.arange(12) == 3)  # one is far from zero
+    Y = X[:, :5] + rng.normal(size=(400, 5))
+    ours = mlopt.Lasso(0.05, tol=1e-8).fit(X, Y)
+    assert len(made) == 1
+    theirs = linear_model.Lasso(0.05, tol=1e-10).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+
+
+def test_nothing_new_is_begun_once_a_path_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, of_set = [], l1_training._of_set
+
+    def failing(block: Any, path: Any, *known: Any) -> Any:
+        begun.append(path.numbers)
+        if path.numbers == (0,):
+            raise KeyboardInterrupt  # as by Ctrl-C in this thread
+        return of_set(block, path, *known)
+
+    monkeypatch.setattr(l1_training, "_of_set", failing)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 40))
+    with pytest.raises(KeyboardInterrupt):
+        mlopt.Lasso(0.01).fit(X, X @ rng.normal(size=(40, 64)))
+    assert len(begun) < 32

@@ -411,3 +411,23 @@ def test_without_rows_to_score_quality_is_minus_the_objective() -> None:
     rows = rows_of(X, y, np.ones((300, 1)), scored=False)
     training = trained(rows, [Model("logistic", 0.01)])
     np.testing.assert_array_equal(training.quality(), -training.objective())
+
+
+def test_scores_are_those_of_the_weights_that_were_taken() -> None:
+    """Of a model of three classes some may move while others do not."""
+    X, y = classes(900, 6, 4)
+    c = folds(len(y))
+    models = [
+        Model("squared_hinge", l2, rowset=k, outputs=4, intercept_l2=l2)
+        for l2 in np.geomspace(1e-7, 1, 8)
+        for k in range(3)
+    ]
+    training = QuasiNewton(rows_of(X, y, c), models, gtol=1e-6, max_passes=200)
+    while not training.done:
+        training.advance(1)
+        told = training.quality()
+        for number, model in enumerate(models):
+            W, b = training.coefficients(number)
+            test = c[:, model.rowset] == 0
+            own = ((X[test] @ W.T + b).argmax(axis=1) == y[test]).mean()
+            assert told[number] == pytest.approx(own, abs=1e-9)

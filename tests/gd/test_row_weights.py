@@ -14,6 +14,7 @@ from mlopt.errors import InputError
 from mlopt.gd.elastic_net import Lasso
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
+from mlopt.gd.plans import Task, plan
 from mlopt.gd.svm import LinearSVC
 
 MODELS = [
@@ -82,3 +83,27 @@ def test_classes_of_negative_weight_are_refused(model: Any) -> None:
     model = clone(model).set_params(class_weight={0: 1.0, 1: -0.5, 2: 1.0})
     with pytest.raises(InputError, match=r"at least 0, got a negative one for \[1\]"):
         model.fit(X, y)
+
+
+def test_masked_targets_and_weights_are_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y = X @ [1.0, 2, 3]
+    hidden = np.ma.masked_array(y, y > 1)
+    with pytest.raises(InputError, match="y"):
+        plan(Task("squared"), X, hidden)
+    with pytest.raises(InputError, match="sample_weight"):
+        plan(Task("squared"), X, y, sample_weight=np.ma.masked_array(np.ones(500), y > 1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_rows_of_many_may_have_a_weight(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20_000, 10))
+    y = (X[:, 0] > 0).astype(int)
+    kept = rng.choice(20_000, 12, replace=False)
+    weight = np.zeros(20_000)
+    weight[kept] = 1
+    task = Task("logistic", l2=1e-2)
+    found = plan(task, X, y, sample_weight=weight, methods=["newton-cholesky"]).run()
+    alone = plan(task, X[kept], y[kept], methods=["newton-cholesky"]).run()
+    np.testing.assert_allclose(found.coef, alone.coef, atol=1e-2)

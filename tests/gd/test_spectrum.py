@@ -103,3 +103,16 @@ def test_methods_of_single_rows_and_columns_are_seen_to_take_long_on_columns_ali
     assert found.chosen.name != one
     logistic = plan(Task("logistic", l2=1e-2), X, y > 0, speculation=1e-3)
     assert {a.passes.source for a in logistic.alternatives if a.name == one} == {"typical"}
+
+
+def test_steps_are_finite_where_nothing_but_rounding_is_left() -> None:
+    assert Spectrum(np.empty(0), 0.9, 5000, 5000).steps(0.0, 1e-4) == 5000
+    assert Spectrum(np.empty(0), 0.9, 5000, 50).steps(0.0, 0.0) >= 1
+    random = np.random.default_rng(0)
+    low = random.normal(size=(3000, 5)) @ random.normal(size=(5, 800))
+    one = np.ones((3000, 1))
+    rows = Rows.of(low, executor=Threads(1)).attach(targets=one, weights=one)
+    seen = Spectrum.of(rows)
+    assert seen is not None
+    assert seen.rank(0.0) > 0
+    assert 1 <= seen.steps(0.0, 1e-6) <= 800

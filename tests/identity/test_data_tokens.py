@@ -196,3 +196,42 @@ def test_tasks_that_were_fused_are_told() -> None:
 
     assert rows(1.0) is not None
     assert rows(1.0) == rows(1.0) != rows(2.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["{home}/try.csv", "~/try.csv", "{home}/t*y.csv", "~/[t]ry.csv"]
+)
+def test_a_file_counts_however_a_task_names_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    read = dask.delayed(pd.read_csv)(name.format(home=tmp_path))
+    (tmp_path / "try.csv").write_text("a\n1\n")
+    before = identified(read)
+    assert identified(read) == before is not None
+    (tmp_path / "try.csv").write_text("a\n22222\n")
+    assert identified(read) != before
+
+
+def test_the_files_of_folders_in_a_folder_count(tmp_path: Path) -> None:
+    part = tmp_path / "year=2024"
+    part.mkdir()
+    (part / "0.csv").write_text("a")
+    read = dask.delayed(len)(str(tmp_path))
+    before = identified(read)
+    (part / "0.csv").write_text("b" * 9)
+    assert identified(read) != before is not None
+
+
+@pytest.mark.parametrize(
+    "far", ["postgresql+psycopg2://h/db", "simplecache::s3://b/x", "s3://b", "git+ssh://h"]
+)
+def test_what_is_on_another_machine_is_not_identified(far: str) -> None:
+    assert identified(dask.delayed(len)(far)) is None
+
+
+def test_patterns_that_would_walk_everywhere_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert identified(dask.delayed(len)(f"{tmp_path}/**/*.csv")) is None
+    assert identified(dask.delayed(len)("/*/*/*")) is not None
+    assert identified(dask.delayed(len)("is it a question?")) is not None

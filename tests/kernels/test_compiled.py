@@ -129,3 +129,33 @@ def test_code_from_the_cache_rounds_as_freshly_compiled_code(tmp_path: Path) -> 
     ]
     assert list(tmp_path.rglob("*.nbc"))
     assert runs[0].stdout == runs[1].stdout
+
+
+def test_without_a_folder_to_keep_code_in_kernels_compile_for_the_process() -> None:
+    code = (
+        "from mlopt.kernels.compiled import kernel\n"
+        "twice = kernel(lambda x: 2 * x)\n"
+        "print(twice(21))\n"
+    )
+    only = {
+        "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator",
+        "NUMBA_CACHE_DIR": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={**os.environ, **only},
+    )  # fmt: skip
+    assert done.stdout == "42\n", done.stderr
+
+
+def test_a_disk_that_is_full_fails_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+
+    @compiled.kernel
+    def thrice(x: float) -> float:
+        return 3 * x
+
+    assert thrice(14.0) == 42

@@ -354,3 +354,23 @@ def test_what_cannot_be_is_refused() -> None:
         model.run(1, np.array([len(X)]))
     with pytest.raises(InputError, match="`W`"):
         replace(model, W=model.W[1:]).run(1)
+
+
+@pytest.mark.slow
+def test_steps_in_float32_are_counted_beyond_its_whole_numbers() -> None:
+    rows, one = 2**24 + 5000, np.ones(1)
+    steps = Steps(
+        np.array([SCHEDULES["optimal"]]),
+        1e-4 * one,
+        one.copy(),
+        0 * one,
+        one.copy(),
+        one.copy(),
+    )
+    columns = np.broadcast_to(np.float32(1), (rows, 1))
+    X = np.ascontiguousarray(columns)
+    sgd_epoch(
+        X, np.arange(rows), X, X, np.zeros((1, 1), np.float32), np.zeros(1, np.float32),
+        np.array([[0, 1, 1, 0, 0, 1]]), one, steps,
+    )  # fmt: skip
+    assert steps.t[0] - 1 == rows

@@ -58,3 +58,13 @@ def test_a_large_matrix_is_filled_band_by_band(
 def test_no_rows_and_empty_rows_add_nothing() -> None:
     assert not sparse_gram(sparse.csr_array((0, 4)), np.empty(0)).any()
     assert not sparse_gram(sparse.csr_array((3, 4)), np.ones(3)).any()
+
+
+def test_rows_that_cannot_be_written_to_compile_nothing_anew() -> None:
+    X = sparse.random_array((50, 9), density=0.3, format="csr", rng=0)
+    before = sparse_gram(X, np.ones(50))
+    known = len(linear._accumulate.signatures)
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    np.testing.assert_array_equal(sparse_gram(X, np.ones(50)), before)
+    assert len(linear._accumulate.signatures) == known

@@ -17,7 +17,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
-from mlopt.pipeline.steps.hearing import unheard
+from mlopt.hearing import unheard
 
 
 def _ones(rows: Any) -> Any:

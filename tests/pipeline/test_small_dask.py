@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sklearn.pipeline
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
@@ -54,3 +55,8 @@ def test_a_ridge_at_its_defaults_is_solved_exactly_on_dask(kind: Any, d: int) ->
     ours.fit(da.from_array(rows, chunks=(50, d)), da.from_array(y, chunks=50))
     theirs = sklearn.pipeline.make_pipeline(StandardScaler(), kind()).fit(rows, y)
     assert np.allclose(ours[-1].coef_, theirs[-1].coef_, rtol=1e-9, atol=1e-11)
+
+
+def test_no_component_is_kept_of_gathered_rows() -> None:
+    model = mlopt.make_pipeline(PCA(0)).fit(da.ones((2000, 5), chunks=(500, 5)))
+    assert model[-1].components_.shape == (0, 5)

@@ -442,3 +442,16 @@ def test_a_request_is_plain_values() -> None:
     assert request.tolerance == 1e-3
     assert request.time_limit is None
     assert str(Function("f", math.sin)) == "f()"
+
+
+def test_a_model_is_found_where_it_is_written_however_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    np.savez("d.npz", X=X, y=X[:, 0] > 0)
+    found = mlopt.run(
+        "RUN classification ON d.npz; PERSIST Q1 ON ./new.txt;"
+        "PREDICT ON d.npz WITH new.txt;"
+    )
+    assert len(found) == 60

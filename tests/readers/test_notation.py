@@ -11,6 +11,7 @@ import pytest
 
 from mlopt.readers import read_table
 from mlopt.readers.notation import cells_of, decimal_of, numbers_of
+from mlopt.readers.table import Known
 
 Write = Callable[[bytes | str], str]
 
@@ -146,3 +147,56 @@ def test_a_full_stop_behind_every_text_stays(write: Write) -> None:
     table = read_table(write("n,text,y\n" + rows), target="y")
     assert table.X["text"][0] == "it is 0."
     assert table.y[0] == "yes."
+
+
+POINTS = "y;weight;pay\n" + "".join(f"{i % 2};{60 + i}.5;{10 + i},500\n" for i in range(40))
+
+
+def test_a_point_in_one_column_tells_of_commas_in_another(write: Write) -> None:
+    table = read_table(write(POINTS))
+    np.testing.assert_array_equal(table.X["weight"], 60.5 + np.arange(40))
+    np.testing.assert_array_equal(table.X["pay"], 10_500 + 1000 * np.arange(40))
+    assert table.decimal == "."
+
+
+def test_a_point_within_a_number_of_text_tells_of_commas_in_another(write: Write) -> None:
+    rows = "".join(f"{1 + i % 9},{i:03d}.25\t{1 + i % 7},{i:03d}\n" for i in range(40))
+    table = read_table(write("price\tn\n" + rows))
+    places = np.arange(40)
+    np.testing.assert_array_equal(table.X["price"], 1000 * (1 + places % 9) + places + 0.25)
+    np.testing.assert_array_equal(table.X["n"], 1000 * (1 + places % 7) + places)
+
+
+def test_a_point_of_the_training_tells_of_commas_in_a_file_to_predict(write: Write) -> None:
+    known = Known(("y", "weight", "pay"), decimal=".")
+    text = "y;weight;pay\n0;61;4,500\n1;62;5,500\n"
+    np.testing.assert_array_equal(
+        read_table(write(text), known=known).X["pay"], [4500, 5500]
+    )
+    np.testing.assert_array_equal(read_table(write(text)).X["pay"], [4.5, 5.5])
+
+
+def test_a_comma_in_one_column_tells_of_quoted_ones_in_another(write: Write) -> None:
+    table = read_table(write('a,b,n\n"1,125","3,25",1\n"2,250","4,75",2\n'))
+    np.testing.assert_array_equal(table.X["a"], [1.125, 2.25])
+    np.testing.assert_array_equal(table.X["b"], [3.25, 4.75])
+    assert table.decimal == ","
+
+
+def test_columns_of_one_name_get_names_that_are_free(write: Write) -> None:
+    rows = "".join(f"{9 * i},{8 * i},{7 * i},{i * 0.5},{i % 2}\n" for i in range(1, 9))
+    names = read_table(write(",Unnamed: 0.1,Unnamed: 0,x,y\n" + rows)).names
+    assert names == ("Unnamed: 0", "Unnamed: 0.1", "Unnamed: 0.2", "x", "y")
+    assert read_table(write("a,a,a.1\n1,2,3\n4,5,6\n")).names == ("a", "a.2", "a.1")
+
+
+def test_a_column_that_counts_rows_stays_where_the_training_had_it(write: Write) -> None:
+    path = write(",x\n0,1.5\n1,2.5\n")
+    known = Known(("Unnamed: 0", "x"))
+    assert read_table(path, known=known).names == ("Unnamed: 0", "x")
+    assert read_table(path).names == ("x",)
+
+
+def test_targets_beyond_whole_numbers_of_64_bits_stay_floats(write: Write) -> None:
+    path = write("1e20 1:1\n2e20 1:2\n3e20 1:3\n")
+    np.testing.assert_array_equal(read_table(path).y, [1e20, 2e20, 3e20])

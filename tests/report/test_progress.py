@@ -55,3 +55,12 @@ def test_a_search_without_a_budget_has_a_bar_too() -> None:
     with Bar(Terminal(), None, None) as tell:
         for event in EVENTS:
             tell(event)
+
+
+def test_brackets_are_written_as_they_are() -> None:
+    out = io.StringIO()
+    bar = Bar(out, None, 3)
+    bar(events.Message(0.0, "must be in [0, 1]"))
+    bar(events.Message(0.0, r"bad pattern \[/b] and [b]"))
+    assert "must be in [0, 1]" in out.getvalue()
+    assert r"bad pattern \[/b] and [b]" in out.getvalue()

@@ -16,8 +16,10 @@ import pytest
 from tests.clusters import eventually
 
 from mlopt.cluster import MeshDask, MeshHere, inside_task, local_cluster
+from mlopt.cluster.wire import may_be_sent
 from mlopt.errors import ClusterError, InputError
 from mlopt.server import Job
+from mlopt.server.resident import cell_message
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -299,3 +301,60 @@ def test_each_core_has_a_thread_that_has_no_other(
     parts = [{"w": np.zeros(1)} for _ in range(2)]
     Job(step, parts, [[0, 0], [0, 0]], layout="threads", n_jobs=n_jobs, passes=3).run()
     assert inside == [True] * 12
+
+
+@pytest.mark.parametrize("layout", ["rounds", "threads", "rotate", "servers"])
+def test_a_step_has_the_context_of_who_runs_the_job(layout: Any) -> None:
+    seen = set()
+
+    def step(_: Any, __: Any) -> Any:
+        seen.add(np.geterr()["divide"])
+        return np.zeros(2)
+
+    with np.errstate(divide="raise"):
+        Job(step, np.zeros(2), [0, 1, 2], layout=layout, members=3).run()
+    assert seen == {"raise"}
+
+
+@pytest.mark.parametrize("layout", ["rotate", "servers"])
+def test_a_member_that_leaves_as_the_model_comes_is_one_that_is_lost(layout: Any) -> None:
+    class Unlucky(MeshHere):
+        def serve(self, *given: Any) -> None:
+            super().serve(*given)
+            if len(self.members) == 3:
+                self.lose(self.members[-1])
+
+    with Unlucky(3) as mesh:
+        job = Job(
+            lambda _, __: np.ones(1), np.zeros(1), [0, 1, 2],
+            layout=layout, where=mesh, passes=2,
+        )  # fmt: skip
+        np.testing.assert_array_equal(job.run().model, [6.0])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        tuple(np.ones(3) for _ in range(300)),
+        (np.zeros(3, [("a", "i4")]),),
+        (np.zeros((1,) * 7),),
+        (np.zeros(2, "M8[25us]"),),
+    ],
+    ids=["many", "records", "dimensions", "dates"],
+)
+def test_cells_that_no_message_has_as_they_are_are_packed(cell: Any) -> None:
+    plain, arrays = cell_message(cell)
+    assert not plain
+    assert may_be_sent(arrays)
+
+
+def test_rounds_on_a_mesh_here_are_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: Any) -> Any:
+        raise AssertionError("it is known where")
+
+    monkeypatch.setattr("mlopt.server.job.executor", none)
+    with MeshHere(2) as mesh:
+        job = Job(
+            lambda b, _: np.ones(1) * b, np.zeros(1), [1, 2], layout="rounds", where=mesh
+        )
+        np.testing.assert_array_equal(job.run().model, [3.0])

@@ -283,7 +283,10 @@ def test_no_pruning_looks_once_or_as_often_as_asked() -> None:
 def test_a_bandit_given_takes_the_size_of_the_search() -> None:
     bandit = bandit_of(Hyperband(factor=4), 64, 100, perfect=0.0)
     assert bandit == Hyperband(factor=4, max_passes=64, n_trials=100, perfect=0.0)
-    assert bandit_of(None, 7) == NoPruning(max_passes=7)
+    assert bandit_of(None, 7) == NoPruning(max_passes=7, perfect=1.0)
+    own = ActionElimination(perfect=0.0)  # of a function that gives minus an error
+    assert bandit_of(own, 64, 100, perfect=1.0).perfect == 0.0
+    assert ActionElimination().highest == 1.0
 
 
 def test_an_unknown_bandit_is_named_with_the_likely_one() -> None:

@@ -10,16 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
+from scipy.stats import loguniform
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from tests import forks
 
 import mlopt
 from mlopt import events
+from mlopt.errors import InputError, StudyError
+from mlopt.tuning import setup
+from mlopt.tuning.storage.store import open_store
 
 ROOT = Path(__file__).parents[2]
 X, Y = make_classification(400, 6, random_state=0)
@@ -149,3 +154,45 @@ def test_scores_that_were_not_stored_are_no_numbers(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="train scores are non-finite"):
         scores = found(4, train=True)["mean_train_score"]
     assert np.isnan(scores).tolist() == [True, True, False, False]
+
+
+def test_a_trial_that_was_pruned_and_went_on_is_stored(tmp_path: Path) -> None:
+    """A larger budget keeps more trials at each rung: none is trained anew each time."""
+    X, y = make_classification(600, 20, flip_y=0.1, random_state=0)
+
+    def run(file: Path, trials: int, seed: int) -> mlopt.ModelSearchCV:
+        return mlopt.ModelSearchCV(
+            SGDClassifier(max_iter=30, tol=None), {"alpha": loguniform(1e-6, 10)},
+            n_trials=trials, sampler="random", bandit="successive-halving",
+            storage=str(file), random_state=seed, cv=3,
+        ).fit(X, y)  # fmt: skip
+
+    went_on = 0
+    for seed in range(3):
+        file = tmp_path / f"{seed}.db"
+        first, more, again = (run(file, n, seed).cv_results_ for n in (20, 60, 60))
+        study = optuna.load_study(study_name="mlopt", storage=f"sqlite:///{file}")
+        for number in np.flatnonzero(more["passes"][:20] > first["passes"]):
+            stored = study.trials[number]
+            assert stored.state.name == more["state"][number]
+            assert max(stored.intermediate_values) == more["passes"][number]
+            went_on += 1
+        np.testing.assert_array_equal(again["passes"], more["passes"])
+    assert went_on > 0
+
+
+def test_a_study_is_free_again_when_its_plan_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many(*_: Any, **__: Any) -> Any:
+        raise InputError("too many rows")
+
+    monkeypatch.setattr(setup, "search_plan", too_many)
+    file = str(tmp_path / "lock.db")
+    X, y = make_classification(200, random_state=0)
+    search = mlopt.ModelSearchCV(LogisticRegression(), {"C": [1.0]}, storage=file)
+    with pytest.raises(InputError, match="too many rows") as kept:
+        search.fit(X, y)
+    assert kept.value.__traceback__ is not None  # as a notebook keeps it
+    with pytest.raises(StudyError, match="is of another search"):
+        open_store(file, wait=1)

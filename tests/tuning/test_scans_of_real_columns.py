@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import datasets
+from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
@@ -42,3 +43,32 @@ def test_classes_that_can_be_separated_are_not_descended_to_in_lockstep(
         np.testing.assert_allclose(
             scores, theirs.cv_results_["mean_test_score"], atol=0.006
         )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_least_squares_of_classes_are_scored_as_classes(classes: int) -> None:
+    X, y = datasets.make_classification(
+        400, 10, n_informative=6, n_classes=classes, random_state=0
+    )
+    given: Any = SGDClassifier(learning_rate="constant", eta0=0.001)
+    grid = {"loss": ["hinge", "squared_error", "huber"]}
+    ours = ModelSearchCV(given, grid, sampler="grid", n_trials=None, bandit=None, cv=3)
+    theirs = GridSearchCV(given, grid, cv=3).fit(X, y)
+    got = ours.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(got, theirs.cv_results_["mean_test_score"], atol=0.05)
+
+
+def test_steps_that_follow_no_penalty_leave_the_scan_to_others() -> None:
+    X, y = datasets.make_classification(600, 10, random_state=0)
+    grid = {"penalty": ["l2", None], "alpha": [1e-4, 1e-2]}
+    search = ModelSearchCV(
+        SGDClassifier(),
+        grid,
+        sampler="grid",
+        n_trials=None,
+        bandit=None,
+        cv=3,
+    )
+    told = str(search.fit(X, y).plan_)
+    assert "steps follow `alpha`" in told
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -17,7 +17,6 @@ from mlopt.cluster.executor import (
     tell,
     tree_reduce,
 )
-from mlopt.cluster.limits import alone, between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
@@ -34,6 +33,7 @@ from mlopt.cluster.threads import (
 )
 from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header
+from mlopt.limits import alone, between_passes, inside_task, single_threaded
 
 if TYPE_CHECKING:
     from mlopt.cluster.mesh_dask import MeshDask

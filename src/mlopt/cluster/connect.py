@@ -17,6 +17,8 @@ from mlopt.options import switch
 
 PLAIN_TCP = "mlopt.cluster.allow-plain-tcp"
 """The setting of `dask.config` that allows ``tcp://`` beyond this machine."""
+_SAFE = ("tls", "wss", "inproc")
+"""What others on the network can neither read nor change."""
 
 
 @contextmanager
@@ -40,7 +42,7 @@ def dask_default_kept() -> Iterator[None]:
 def check_safe(address: str) -> None:
     """Refuse what others on the network could read, and run code through."""
     scheme, _, place = address.rpartition("://")
-    if scheme not in ("", "tcp") or switch(PLAIN_TCP, False):
+    if scheme in _SAFE or switch(PLAIN_TCP, False):
         return
     host = place.rpartition(":")[0].strip("[]")
     if not _is_loopback(host):
@@ -63,7 +65,9 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Client]:
+def connect(
+    address: str, *, patience: float = 10.0, default: bool = True
+) -> Iterator[distributed.Client]:
     """The client of the scheduler at ``address``, closed at the end of the block.
 
     Parameters
@@ -72,11 +76,12 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
         As in "tcp://10.0.0.1:8786".
     patience : float, default=10
         Seconds to wait for an answer.
+    default : bool, default=True
+        Whether it is Dask's default, and the active one of all threads, until then.
 
     Yields
     ------
     distributed.Client
-        Active until the block ends.
 
     Raises
     ------
@@ -92,7 +97,7 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
             # was the default before it.
             with distributed.Client(address, timeout=patience, set_as_default=False):
                 pass
-            client = distributed.Client(address, timeout=patience)
+            client = distributed.Client(address, timeout=patience, set_as_default=default)
         except (OSError, TimeoutError, TypeError, ValueError) as error:
             failed = type(error).__name__
         else:
@@ -118,7 +123,7 @@ def reached(scheduler: Any) -> AbstractContextManager[Any]:
         There is none, or the line to it is not safe: as of `connect`.
     """
     if isinstance(scheduler, str):
-        return connect(scheduler)
+        return connect(scheduler, default=False)
     try:
         client = scheduler or distributed.default_client()
     except ValueError:
@@ -135,6 +140,11 @@ def reached(scheduler: Any) -> AbstractContextManager[Any]:
         raise ConfigError(
             "`scheduler` must be a client that is open, and this one is closed: make "
             "another, or give the address."
+        )
+    if client.asynchronous:
+        raise ConfigError(
+            "`scheduler` must be a synchronous client: make it with "
+            "`Client(asynchronous=False)`, or give the address."
         )
     check_safe(client.scheduler.address)
     return nullcontext(client)

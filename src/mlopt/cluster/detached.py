@@ -24,12 +24,12 @@ import distributed
 from distributed.client import futures_of
 
 from mlopt.cluster.at_scheduler import ask
-from mlopt.cluster.limits import let_go
 from mlopt.cluster.pool import Abandoned, raise_in
 from mlopt.cluster.threads import driving
 from mlopt.cluster.turns import take_turns
 from mlopt.cluster.workers import restart_stuck
 from mlopt.errors import ClusterError
+from mlopt.limits import let_go
 
 # Above that of any call, so that it begins on the first thread that is free; it leaves that
 # at once, and waits for its turn elsewhere.
@@ -76,6 +76,8 @@ class Drive:
         runs = self._worker.status in (
             distributed.Status.running,
             distributed.Status.paused,
+            # On its way out: the task goes to another worker once this one has left.
+            distributed.Status.closing_gracefully,
         )
         return runs and task is not None and task.state != "cancelled"
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.errors import TaskError
+from mlopt.limits import single_threaded
 
 Handle = Any
 """A value that an executor holds or is working on: opaque, to be given back to it."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.apart import Apart
-from mlopt.cluster.limits import inside_task
 from mlopt.errors import MemberLostError
+from mlopt.limits import inside_task
 from mlopt.resources.probe import memory_limit
 
 ENDS = 2.0

@@ -352,7 +352,9 @@ class _Joined:
     @property
     def lives(self) -> bool:
         """Whether its line has no end yet; nothing else comes from it."""
-        return not select.select([self.guard.socket], [], [], 0)[0]
+        line = select.poll()  # `select` knows only the first 1024 files
+        line.register(self.guard.socket, select.POLLIN)
+        return not line.poll(0)
 
     def say(self, said: Packed) -> None:
         with self._saying:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mlopt.cluster.context import as_here
 from mlopt.cluster.executor import Executor, contained, resolve
-from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.mesh import Local, Mesh, Service
 from mlopt.cluster.resident import Resident
 from mlopt.cluster.threads import Threads, count_threads, executor
 from mlopt.cluster.wire import LARGEST, Answer, Message
 from mlopt.errors import InputError, MemberLostError
+from mlopt.limits import single_threaded
 
 
 class MeshHere(Mesh):
@@ -119,11 +120,11 @@ class MeshHere(Mesh):
             resident = Resident(member, lambda: local.stop(task))
             running = [one for one in self._residents.get(member, []) if one.alive]
             self._residents[member] = [*running, resident]
-            epoch = self.epoch
+            epoch, called = self.epoch, as_here()
 
         def call() -> Any:
             with single_threaded(), contained():
-                return local.run(task, epoch, function, resolve(args))
+                return called(local.run, task, epoch, function, resolve(args))
 
         threading.Thread(
             target=resident.settle, args=(call,), name=f"mlopt-{member}-{task}", daemon=True

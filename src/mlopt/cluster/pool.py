@@ -12,7 +12,7 @@ from concurrent import futures
 from typing import Any
 
 from mlopt.cluster.context import as_here
-from mlopt.cluster.limits import LOOKING, let_go
+from mlopt.limits import LOOKING, let_go
 
 
 class Abandoned(BaseException):

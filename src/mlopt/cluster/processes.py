@@ -30,9 +30,9 @@ import numpy as np
 from mlopt.cluster.apart import at_end
 from mlopt.cluster.executor import called, contained
 from mlopt.cluster.hands import Hands
-from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack
 from mlopt.errors import InputError, MemberLostError, TaskKilledError
+from mlopt.limits import single_threaded
 from mlopt.locking import in_forks, open_in_forks
 from mlopt.prices import price
 

@@ -19,18 +19,18 @@ from mlopt.cluster.context import as_here
 from mlopt.cluster.executor import Executor, Handle, Tree, called, resolve
 from mlopt.cluster.graphs import after, is_chain, reads_of, settled
 from mlopt.cluster.hands import most_processes
-from mlopt.cluster.limits import (
+from mlopt.cluster.near import are_near
+from mlopt.cluster.pool import Pool
+from mlopt.cluster.processes import Processes
+from mlopt.cluster.remote import bringing, cluster_of
+from mlopt.errors import InputError
+from mlopt.limits import (
     alone,
     between_passes,
     inside_task,
     keep_quiet,
     single_threaded,
 )
-from mlopt.cluster.near import are_near
-from mlopt.cluster.pool import Pool
-from mlopt.cluster.processes import Processes
-from mlopt.cluster.remote import bringing, cluster_of
-from mlopt.errors import InputError
 from mlopt.parameters import check_client
 
 _driver: ContextVar[Any] = ContextVar("driver", default=None)

@@ -255,6 +255,12 @@ def _too_much(arrays: Sequence[np.ndarray], largest: int) -> InputError:
     )
 
 
+def may_be_sent(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether a message can have these."""
+    few = len(arrays) <= _MOST_ARRAYS
+    return few and all(_plain(a.dtype) and a.ndim <= _MOST_DIMENSIONS for a in arrays)
+
+
 def _plain(dtype: np.dtype) -> bool:
     return dtype.kind in _KINDS and dtype.itemsize > 0 and len(dtype.str) <= 8
 
@@ -326,8 +332,9 @@ def _room(kinds: Sequence[Kind]) -> list[np.ndarray]:
 
 
 def _memory(array: np.ndarray) -> Any:
-    """The array, as something whose memory Python may see; it knows no dates."""
-    return array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
+    """The array, as something whose memory Python may cut; it knows no dates."""
+    known = array.dtype.kind in "biuf" and array.dtype.isnative and array.itemsize <= 8
+    return array if known else array.reshape(-1).view(np.uint8)
 
 
 def _torn() -> ConnectionError:

@@ -32,13 +32,13 @@ from mlopt.cluster.executor import (
     layer_at_work,
     tree_reduce,
 )
-from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.lost_calls import PUT, Forgiven, revive
 from mlopt.cluster.memory import Memory, Paused, measure, no_room
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.turns import priority
 from mlopt.errors import ClusterError, InputError, TaskKilledError
+from mlopt.limits import single_threaded
 from mlopt.locking import open_in_forks
 from mlopt.resources import identity
 

@@ -208,8 +208,11 @@ def make(storage: Path, record: Record) -> Folder:
 
 def folders_in(storage: Path) -> Iterator[Folder]:
     """The jobs of a storage, in no order."""
+    paths = list[Path]()
     with suppress(OSError):
-        for path in storage.iterdir():
+        paths += storage.iterdir()
+    for path in paths:
+        with suppress(OSError):  # that of another user
             if (path / RECORD).is_file():
                 yield Folder(path)
 

@@ -235,8 +235,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         start, passes, judged = begin(ratings, settings), 0, False
         if before:
             start = carried_over(
-                self._model(), Ids(self.users_), Ids(self.items_), ratings, start
-            )
+                self._model(), Ids(self.users_), Ids(self.items_), ratings, start,
+                settings.rule.biased,
+            )  # fmt: skip
             passes = self.n_iter_
             # Of other ratings, it has seen some that are held out now.
             judged = bool(self.validation_errors_) and knows(self, ratings)

@@ -60,16 +60,19 @@ def begin(ratings: Ratings, settings: Settings) -> Factors:
 
 
 def carried_over(
-    model: Factors, users: Ids, items: Ids, ratings: Ratings, start: Factors
+    model: Factors, users: Ids, items: Ids, ratings: Ratings, start: Factors, biased: bool
 ) -> Factors:
-    """``start`` with what ``model`` says of those users and items that it knew."""
+    """``start`` with what ``model`` says of users and items that it had ratings of."""
     for known, now, A, own, known_A, known_own, what in (
         (users, ratings.user_ids, start.P, start.b, model.P, model.b, "user"),
         (items, ratings.item_ids, start.Q, start.c, model.Q, model.c, "item"),
     ):
         places = known.find(now.labels, what)
-        here = places >= 0
-        A[here], own[here] = known_A[places[here]], known_own[places[here]]
+        # Zeros say that there were no ratings: from them on nothing would ever be learnt.
+        here = (places >= 0) & np.any(known_A, axis=1)[places]
+        A[here] = known_A[places[here]]
+        if biased:
+            own[here] = known_own[places[here]]
     return start
 
 

@@ -110,10 +110,11 @@ class SolvedAtOnce(LinearTraining):
         even, threads = even and self.limits.seconds is not None, self._crew(paths)
         waiting = [(0, place, 0) for place in range(len(paths))]
         lock, slowest, found = threading.Lock(), [0.0], list[tuple[P, int, E]]()
+        failed = threading.Event()  # then what is under way is the last
 
         def begun() -> tuple[int, int] | None:
             with lock:
-                while waiting:
+                while waiting and not failed.is_set():
                     _, place, rank = heappop(waiting)
                     fits = 1 + sum(other <= rank for *_, other in waiting)
                     seconds = -(-fits // threads) * slowest[0]
@@ -125,7 +126,11 @@ class SolvedAtOnce(LinearTraining):
         def work(_: int) -> None:
             while (job := begun()) is not None:
                 (place, rank), start = job, time.monotonic()
-                end = next(chains[place])
+                try:
+                    end = next(chains[place])
+                except BaseException:
+                    failed.set()
+                    raise
                 last = rank + 1 == len(paths[place].numbers)
                 if last:  # let go of its rows
                     next(chains[place], None)

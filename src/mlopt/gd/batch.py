@@ -289,8 +289,10 @@ class Batch:
         self.weights = self.weights + step
         self.gradient = self.gradient + change
         if found.score is not None:
-            still = self.plan.any_unit(ok)
-            self.score = np.where(still, found.score, self.score)
+            # That of all units' trials; of some of them nobody has looked.
+            some, others = self.plan.any_unit(ok), self.plan.any_unit(~ok)
+            moved_alone = np.where(some & others, np.nan, found.score)
+            self.score = np.where(some, moved_alone, self.score)
         self._note(ok, fresh, found.value)
         return ok
 

@@ -11,7 +11,8 @@ from sklearn import linear_model
 
 from mlopt.gd.estimator_base import Sample
 from mlopt.gd.least_squares_fit import squares_problem
-from mlopt.gd.linear_model import LinearRegressor, beside
+from mlopt.gd.linear_model import LinearRegressor
+from mlopt.gd.passes import weighted
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem
@@ -124,7 +125,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
-        rows = beside(sample.rows, targets, sample.weights[:, None])
+        rows = weighted(sample.rows, targets, sample.weights[:, None])
         penalties = [l2] * targets.shape[1]
         return squares_problem(rows, penalties, self.fit_intercept, self.positive, l1)
 

@@ -90,8 +90,8 @@ def read(
     block_rows : callable, optional
         From X in memory to the rows of a block, or None for the default; small X are one.
     by_columns : bool, default=False
-        Whether what trains goes by columns: X in memory is one block, and columns that are
-        given stay columns.
+        Whether what trains goes by columns: X in memory is one block if it is trained
+        here, and columns that are given stay columns.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def read(
         else:
             size = block_rows(X) if block_rows else None
             small = (X.nnz if issparse(X) else X.size) <= SMALL
-            size = len(y) if small or by_columns else size
+            size = len(y) if small or (by_columns and here) else size
             rows = Rows.of(X, executor=executor, block_rows=size)
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 

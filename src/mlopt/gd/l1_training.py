@@ -11,9 +11,11 @@ into few first (`mlopt.gd.plans.condensed`).
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,7 +151,9 @@ class L1Training(SolvedAtOnce):
         paths = self._paths()
         with between_passes():
             if isinstance(self.rows.executor, Threads):
-                chains = [self._chain(path) for path in paths]
+                alike = Counter(map(_rows_kind, paths))
+                shared = {kind: _Shared(paths) for kind, paths in alike.items()}
+                chains = [self._chain(path, shared[_rows_kind(path)]) for path in paths]
                 for _, number, found in self._ends(paths, chains, even=self._may_share()):
                     self._arrive(number, found)
                 return
@@ -164,11 +168,12 @@ class L1Training(SolvedAtOnce):
             for number, found in zip(path.numbers, path.found, strict=True):
                 self._arrive(number, found)
 
-    def _chain(self, path: Path) -> Iterator[Found]:
+    def _chain(self, path: Path, shared: _Shared) -> Iterator[Found]:
         """The models of a path of rows in this process, as they are asked for."""
-        if self._condenses(path):
-            return _along(path, self._few(path))
-        return _along(path, self._whole.first(_itself))
+        condenses = self._condenses(path)
+        yield from _along(
+            path, self._few(path) if condenses else shared.of(self._whole, path)
+        )
 
     def _may_share(self) -> bool:
         """Whether paths are limited, and there is room for a copy of the rows for each."""
@@ -225,42 +230,65 @@ def _strength(model: Model) -> float:
     return model.l1 + model.l2
 
 
-def _itself(block: Block) -> Block:
-    return block
+def _rows_kind(path: Path) -> Hashable:
+    """What paths of the same columns share, but for their targets."""
+    first = path.models[0]
+    return first.rowset, _constant(first), _free(first)
+
+
+class _Shared:
+    """The columns of several paths: the first one makes them, the last lets go of them."""
+
+    def __init__(self, paths: int) -> None:
+        self._paths = self._left = paths
+        self._making, self._known = threading.Lock(), cast("Columns | None", None)
+
+    def of(self, rows: Rows, path: Path) -> Columns:
+        """Those of a path that begins."""
+        with self._making:
+            given = path, self._paths, self._known
+            columns: Columns = rows.first(_of_set, *given)
+            self._left -= 1
+            self._known = columns if self._left else None
+        return columns
 
 
 def _on_block(block: Block, path: Path) -> Path:
-    return replace(path, found=tuple(_along(path, block)))
+    return replace(path, found=tuple(_along(path, _of_set(block, path))))
 
 
 def _on_columns(given: tuple[Path, Columns]) -> Path:
     return replace(given[0], found=tuple(_along(*given)))
 
 
-def _of_set(block: Block, path: Path) -> Columns:
-    """The rows of a path's row set."""
+def _of_set(
+    block: Block, path: Path, paths: int = 1, known: Columns | None = None
+) -> Columns:
+    """The rows of a path's row set, ``known`` but for the target if so many paths share
+    them.
+    """
     first, X = path.models[0], block.by_columns
     y = block.extra["targets"][:, first.target].astype(np.float64)
     c = block.extra["weights"][:, first.rowset].astype(np.float64)
-    if not c.all():
-        rows = np.flatnonzero(c)
-        X, y, c = block.X[rows], y[rows], c[rows]
-    return Columns.of(
-        X, y, c, _free(first), _constant(first), numeric=first.loss == "squared"
-    )
+    used = None if c.all() else np.flatnonzero(c)
+    numeric, free = first.loss == "squared", _free(first)
+    if known is not None:
+        return known.facing(y if used is None else y[used], numeric and free)
+    if used is not None:
+        X, y, c = block.X[used], y[used], c[used]
+    columns = Columns.of(X, y, c, free, _constant(first), numeric=numeric)
+    if numeric and _pay(_shape_of(columns), paths * len(path.models)):
+        columns.products.of(np.arange(len(columns.X)))
+    return columns
 
 
-def _along(path: Path, rows: Block | Columns) -> Iterator[Found]:
+def _along(path: Path, columns: Columns) -> Iterator[Found]:
     """The models of a path, each from where the last one ended."""
-    columns = rows if isinstance(rows, Columns) else _of_set(rows, path)
     first, start = path.models[0], path.start
     intercept, constant = _free(first) and not columns.centred, _constant(first)
     if start is not None and constant:
         start = np.column_stack((start[0], start[1] / constant)), np.zeros(1)
     one = _working_set(columns, first, intercept, start)
-    known = first.loss != "squared" or columns.products.whole is not None
-    if not known and _pay(_shape_of(columns), len(path.models)):
-        columns.products.of(np.arange(len(one.w)))
 
     def late() -> bool:
         return path.limits.seconds_left <= 0
@@ -340,7 +368,7 @@ def paths_cost(
     if may_condense(loss, rows, sets, models, tol):
         first, own = gram_cost(replace(rows, columns=1), thread), _PRODUCTS
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
-    elif loss == "squared" and _pay(few, models):
-        first, own = paths * gram_cost(few, thread), _PRODUCTS
+    elif loss == "squared" and _pay(few, rows.columns * models):
+        first, own = sets * gram_cost(few, thread), _PRODUCTS
     each = epochs_cost(Outline(loss, part), thread, VISITS)
     return first + paths * (models * each + Cost(python=(_FIRST + models) * own))

@@ -15,8 +15,8 @@ from mlopt.cluster import executor
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.linear_model import LinearRegressor, beside
-from mlopt.gd.passes import Sums
+from mlopt.gd.linear_model import LinearRegressor
+from mlopt.gd.passes import Sums, weighted
 from mlopt.gd.plans.fitting import Chosen
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Outcome
@@ -73,7 +73,7 @@ class Regressor(LinearRegressor):
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)
         alphas = _check_alphas(self._settings().alpha, targets.shape[1])
-        rows = beside(sample.rows, targets, sample.weights[:, None])
+        rows = weighted(sample.rows, targets, sample.weights[:, None])
         sums = Sums.of(rows)
         penalties = alphas / float(sums.weights[0])
         problem = squares_problem(rows, penalties, self.fit_intercept, self.positive)

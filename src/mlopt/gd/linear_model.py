@@ -26,7 +26,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mlopt.cluster import Executor, Threads, executor
+from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
 from mlopt.gd.estimator_base import (
@@ -63,10 +63,13 @@ class Asked(NamedTuple):
         The only one that may fit it; "" for those of the parameters.
     seconds : float or None
         After which a fit ends with what it has.
+    told : callable or None
+        What is called with why a fit ended early, in place of a warning.
     """
 
     method: str = ""
     seconds: float | None = None
+    told: Callable[[str], None] | None = None
 
 
 class LinearModel:
@@ -120,7 +123,10 @@ class LinearModel:
             sys.stderr.write(f"{self.plan_}\n")
         if not outcome.converged:
             why = self._what_lacks(outcome, limit)
-            warnings.warn(why, ConvergenceWarning, stacklevel=3)
+            if self._asked.told is None:
+                warnings.warn(why, ConvergenceWarning, stacklevel=3)
+            else:
+                self._asked.told(why)
         return self
 
     score = score
@@ -249,22 +255,6 @@ class LinearModel:
     def _apply(self, function: Callable[..., Array], X: Any) -> Any:
         rowwise = partial(function, coef=self.coef_, intercept=self.intercept_)
         return apply(self, X, rowwise)
-
-
-def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
-    """The rows with targets (n, T) and weights (n, S) in their dtype.
-
-    Where most rows of this process have no weight they are left out: a copy of the others
-    takes less than what a single pass over all would.
-    """
-    kept = np.flatnonzero(weights.any(axis=1))
-    if isinstance(rows.executor, Threads) and 0 < len(kept) <= rows.n // 2:
-        X, size = rows.take(kept), max(rows.lengths)
-        left = Rows.of(X, executor=rows.executor, block_rows=size)
-        rows, targets, weights = left, targets[kept], weights[kept]
-    return rows.attach(
-        targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
-    )
 
 
 class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):

@@ -16,7 +16,7 @@ from mlopt.gd.passes import Floats, Sums, evaluate, scores
 from mlopt.passes import Passes
 from mlopt.rows import Rows
 
-_VALUE, _SCORE = range(2)
+VALUE, SCORE = range(2)
 
 
 class LinearTraining(ABC):
@@ -108,10 +108,10 @@ class LinearTraining(ABC):
         """
         if self._sums.scored is None:
             return -self.objective()
-        numbers, weights, plan = self._moved(_SCORE)
+        numbers, weights, plan = self._moved(SCORE)
         if numbers.size:
             self._score[numbers] = self._marks(weights, plan)
-            self._stale[_SCORE, numbers] = False
+            self._stale[SCORE, numbers] = False
         return self._score.copy()
 
     def _marks(self, weights: Floats, plan: Layout) -> NDArray[np.float64]:
@@ -120,13 +120,13 @@ class LinearTraining(ABC):
 
     def objective(self) -> NDArray[np.float64]:
         """The objective of each model at its present weights, (M,)."""
-        numbers, weights, plan = self._moved(_VALUE)
+        numbers, weights, plan = self._moved(VALUE)
         if numbers.size:
             found = evaluate(
                 self.rows, weights, plan, self._sums, gradient=False, scored=False
             )
             self._value[numbers] = plan.model_sum(found.value)
-            self._stale[_VALUE, numbers] = False
+            self._stale[VALUE, numbers] = False
         return self._value.copy()
 
     def _moved(self, what: int) -> tuple[Indices, Floats, Layout]:

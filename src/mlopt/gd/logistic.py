@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.linear_model import LinearClassifier, beside, decide
+from mlopt.gd.linear_model import LinearClassifier, decide
+from mlopt.gd.passes import weighted
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
@@ -213,7 +214,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             loss, (1.0 - l1) * total, outputs=outputs, fit_intercept=self.fit_intercept,
             l1=l1 * total,
         )  # fmt: skip
-        rows = beside(sample.rows, targets[:, None], weights[:, None])
+        rows = weighted(sample.rows, targets[:, None], weights[:, None])
         return Problem(Task.of(model), rows, (model,))
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:

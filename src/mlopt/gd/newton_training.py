@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster.limits import between_passes
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.passes import beside
 from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.gd.row_products import side_by_side
+from mlopt.limits import between_passes
 from mlopt.rows import Rows
 from mlopt.training import run
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.cluster import Threads
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout, without_penalty
 from mlopt.gd.sizes import HALF, PIECE
@@ -93,6 +94,22 @@ def pieces(X: Any, dtype: Any) -> Iterator[tuple[slice, Any]]:
         piece = buffer[: rows.stop - start]
         np.copyto(piece, X[rows])
         yield rows, piece
+
+
+def weighted(rows: Rows, targets: NDArray[Any], weights: NDArray[Any]) -> Rows:
+    """The rows with targets (n, T) and weights (n, S) in their dtype.
+
+    Where most rows of this process have no weight they are left out: a copy of the others
+    takes less than what a single pass over all would.
+    """
+    kept = np.flatnonzero(weights.any(axis=1))
+    if isinstance(rows.executor, Threads) and 0 < len(kept) <= rows.n // 2:
+        X, size = rows.take(kept), max(rows.lengths)
+        left = Rows.of(X, executor=rows.executor, block_rows=size)
+        rows, targets, weights = left, targets[kept], weights[kept]
+    return rows.attach(
+        targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
+    )
 
 
 def beside(rows: Rows) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mlopt.gd import gap, penalty_path
 from mlopt.gd.batch import Batch, Pairs, dots, largest
 from mlopt.gd.columns import Indices, Layout, Model
-from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.linear_training import SCORE, VALUE, LinearTraining
 from mlopt.gd.passes import evaluate
 from mlopt.gd.row_products import most_held
 from mlopt.gd.sample import left_by_step, start_gap
@@ -216,7 +216,8 @@ class QuasiNewton(LinearTraining):
         self._value[batch.numbers] = batch.plan.model_sum(batch.value)
         self._score[batch.numbers] = batch.score
         self._status[batch.numbers] = status = self._judge(batch)
-        self._stale[:, batch.numbers] = False
+        self._stale[VALUE, batch.numbers] = False
+        self._stale[SCORE, batch.numbers] = np.isnan(batch.score)
         if (status != RUNNING).any():
             self._shrink(np.flatnonzero(status == RUNNING).tolist())
 

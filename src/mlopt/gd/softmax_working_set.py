@@ -62,7 +62,9 @@ class SoftmaxWorkingSet(WorkingSet):
         if start is None:
             return np.zeros(shape).ravel(), np.zeros((shape[0], 1))
         W = np.array(start[0], np.float64).reshape(shape)
-        b = np.asarray(start[1]) + W @ self._columns.centre
+        mean, idle = self._idle
+        b = np.asarray(start[1]) + W @ self._columns.centre + W[:, idle] @ mean
+        W[:, idle] = 0.0
         return W.ravel(), b[:, None] if self._intercept else np.zeros((shape[0], 1))
 
     def _by_class(self, w: Array) -> Array:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mlopt.gd.preconditioned_plan import EXPLAINED, LARGEST_RANK
 from mlopt.gd.sample import draw
+from mlopt.gd.sizes import LOST, ROUNDED
 from mlopt.prices import count, price
 from mlopt.rows import Block, Rows
 
@@ -88,7 +89,7 @@ class Spectrum:
             Of a sketch that takes the largest eigenvalues away.
         """
         least, most = self._others(alpha)
-        digits = math.log(4.0 * EXPLAINED / gap)
+        digits = math.log(4.0 * EXPLAINED / max(gap, ROUNDED))
         left = self.leading[max(rank - _SPARE, 0) :] + alpha
         steps = math.ceil(digits / _gain(most / least))
         if left.size:
@@ -120,8 +121,10 @@ class Spectrum:
     def _others(self, alpha: float) -> tuple[float, float]:
         """Least and largest of the eigenvalues that do not stand out, with the penalty."""
         edge = math.sqrt(self.d / self.n)
-        least = max(self.rest * (1.0 - edge) ** 2 + alpha, np.finfo(float).tiny)
-        return least, self.rest * (1.0 + edge) ** 2 + alpha
+        rest = max(self.rest, float(self.leading[:1].sum()) * LOST)  # or it is rounding
+        rest = max(rest, np.finfo(float).tiny)
+        least = max(rest * (1.0 - edge) ** 2, rest * LOST) + alpha
+        return least, rest * (1.0 + edge) ** 2 + alpha
 
 
 def _values(block: Block) -> Array:

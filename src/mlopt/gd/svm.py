@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.linear_model import LinearClassifier, beside
-from mlopt.gd.passes import first_gradient
+from mlopt.gd.linear_model import LinearClassifier
+from mlopt.gd.passes import first_gradient, weighted
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
@@ -169,7 +169,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             self._model(float(total), number, outputs)
             for number, total in enumerate(weights.sum(axis=0))
         ]
-        rows = beside(sample.rows, targets, weights)
+        rows = weighted(sample.rows, targets, weights)
         seed = int(check_random_state(self.random_state).randint(2**31))
         return Problem(Task.of(models[0]), rows, tuple(models), seed=seed)
 

@@ -113,7 +113,18 @@ class WorkingSet:
             return np.zeros(self._columns.X.shape[0]), 0.0
         w = np.array(start[0], np.float64)
         at_means = start[1] + float(self._columns.centre @ w) - self._columns.about
+        mean, idle = self._idle
+        at_means, w[idle] = at_means + float(mean @ w[idle]), 0.0
         return w, at_means if self._intercept else 0.0
+
+    @property
+    def _idle(self) -> tuple[Array, Indices]:
+        """Columns that never vary beside the intercept, and their means: sweeps pass them
+        by, and their best weights are 0.
+        """
+        mean, H = self._about_means(*self._columns.moments, 1.0)
+        idle = np.flatnonzero(H == 0)
+        return mean[idle], idle
 
     def _look(self) -> None:
         """Margins of the present weights, and the intercept that is best beside them."""

@@ -350,7 +350,7 @@ def _names(code: types.CodeType) -> _Names:
         after = following.opname if following is not None else ""
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             used.add(str(step.argval))
-        elif step.opname == "LOAD_CONST":
+        elif step.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):  # the latter from 3.14 on
             constants.append(step.argval)
         if step.opname == "IMPORT_NAME":
             # What comes before are the levels upwards, and the names to take.

@@ -8,9 +8,11 @@ machine cannot be told, nor what is behind a future, of which there is the name 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 _LONGEST_PATH = 4096
 """Characters that a path may have on Linux."""
+_MOST_FILES = 10_000
+"""In a folder: to look at so many takes about a tenth of a second."""
+_SCHEME = re.compile(r"[A-Za-z][\w+.:-]*")
+_MAGIC = re.compile(r"[*?[]")
+"""What makes a name a pattern of names."""
 
 
 def write(walk: Walk, value: Any) -> bool:
@@ -50,7 +57,7 @@ def file(walk: Walk, text: str) -> None:
     if len(text) > _LONGEST_PATH or "\0" in text or not text.strip("./"):
         return
     scheme, found, rest = text.partition("://")
-    if found and scheme.isalnum() and scheme != "file":
+    if found and _SCHEME.fullmatch(scheme) and scheme != "file":
         raise Unidentified("a file on another machine")
     path = rest if found else text
     if path not in walk.files:
@@ -62,29 +69,52 @@ def file(walk: Walk, text: str) -> None:
 def files(walk: Walk, texts: Iterable[str]) -> None:
     """The same of many strings, most of which may be anything but names."""
     # To ask for each of a million documents whether it is a file would take seconds.
-    here = {"", ".", "..", *(path.name for path in Path().iterdir())}
+    here = {"", ".", "..", "~", *(path.name for path in Path().iterdir())}
     for text in texts:
         if "://" in text or text.partition("/")[0] in here:
             file(walk, text)
 
 
 def _state(path: str) -> str:
-    """Size and time of change, also of the files in a folder; empty if nothing is there."""
+    """Size and time of change, also of the files in a folder, and of those that a pattern
+    matches; empty if nothing is there.
+    """
     try:
-        state = Path(path).stat()
+        place = Path(path).expanduser()
+        if _MAGIC.search(path) and not place.exists():
+            return " ".join(sorted(map(_entry, _matches(str(place)))))
+        state = place.stat()
         told = [f"{state.st_size} {state.st_mtime_ns}"]
         if stat.S_ISDIR(state.st_mode):
-            told += sorted(map(_entry, Path(path).iterdir()))
-    except (OSError, ValueError):
+            told += sorted(map(_entry, _few(place.rglob("*"))))
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home directory
         return ""
     return " ".join(told)
 
 
+def _matches(pattern: str) -> list[Path]:
+    """What a pattern stands for, in a folder that is there and is not the root of all."""
+    folder, slash, _ = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")
+    if (slash and not folder) or not Path(folder).is_dir():
+        return []
+    if "**" in pattern:
+        raise Unidentified("a pattern of folders within folders")
+    return _few(Path(folder).glob(pattern[len(folder + slash) :]))
+
+
+def _few(found: Iterator[Path]) -> list[Path]:
+    """All of them; too many take longer to look at than what they tell is worth."""
+    several = [*islice(found, _MOST_FILES + 1)]
+    if len(several) > _MOST_FILES:
+        raise Unidentified("a folder of many files")
+    return several
+
+
 def _entry(path: Path) -> str:
     if not path.is_file():
-        return path.name
+        return str(path)
     state = path.stat()
-    return f"{path.name} {state.st_size} {state.st_mtime_ns}"
+    return f"{path} {state.st_size} {state.st_mtime_ns}"
 
 
 def _graph(walk: Walk, value: Any) -> None:

@@ -181,7 +181,9 @@ def _shrinkage(kind: Kind) -> None:
 
 def _shrinkage_gram() -> None:
     k = np.zeros(_D)
-    shrinkage.shrink_gram(np.eye(_D), l1=0.1, l2=0.0, positive=False, g=k, w=k.copy())
+    given: Any = {"l1": 0.1, "l2": 0.0, "positive": False, "g": k, "w": k.copy()}
+    shrinkage.shrink_gram(np.eye(_D), **given)
+    shrinkage.descend_gram(np.eye(_D), **given, gap=0.1, still=0.1, most=1)
 
 
 def _gram(kind: Kind) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ _kernels: list[Any] = []
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` at its first call, and keep the machine code on disk."""
-    jitted = njit(cache=True, forceinline=False, **_OPTIONS)(function)
+    try:
+        jitted = njit(cache=True, forceinline=False, **_OPTIONS)(function)
+    except RuntimeError:  # no folder can be written to: each process compiles anew
+        jitted = njit(forceinline=False, **_OPTIONS)(function)
     # Numba's disk cache looks at the file of the function only, and would go on with
     # the old machine code when a callee in another file changes.
     with suppress(AttributeError):
@@ -65,8 +68,35 @@ def kernel(function: Callable[..., Any]) -> Any:
         file = cache._cache_file
         file._source_stamp = (file._source_stamp, _DIGEST)
         cache.load_overload = compiling.loading()(cache.load_overload)
+        cache.save_overload = _saving(cache)
     _kernels.append(jitted)
     return jitted
+
+
+def _saving(cache: Any) -> Callable[..., None]:
+    """How ``cache`` saves: one process at a time, and a disk that is full is no error.
+
+    Two that saved at once would make the index of one name the code of the other.
+    """
+    save = cache.save_overload
+
+    def save_overload(signature: Any, compiled: Any) -> None:
+        with suppress(OSError), _one_at_a_time(Path(cache.cache_path)):
+            save(signature, compiled)
+
+    return save_overload
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    with ExitStack() as held:
+        with suppress(OSError, ImportError):  # no locks there
+            import fcntl
+
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context((folder / "kernels.lock").open("ab"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def missing(*modules: str) -> int:

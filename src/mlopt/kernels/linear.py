@@ -401,7 +401,7 @@ def add_sparse_gram(X: Any, h: Array, total: Array) -> None:
     if bands > 1 and not X.has_sorted_indices:
         X = X.sorted_indices()
     size = math.ceil(m / max(bands, 1))
-    _accumulate(X.data, X.indices, X.indptr, weights, size, total)
+    _accumulate(*map(read_only, (X.data, X.indices, X.indptr, weights)), size, total)
 
 
 def sparse_gram(X: Any, h: Array) -> Array:

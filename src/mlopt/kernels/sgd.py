@@ -26,7 +26,6 @@ from mlopt.kernels.sgd_steps import (
     ALPHA,
     BIAS,
     CODE,
-    COUNT,
     DELTA,
     FIELDS,
     FIXED,
@@ -39,7 +38,7 @@ from mlopt.kernels.sgd_steps import (
     SCALE,
     START,
     STEP,
-    add_losses,
+    add_up,
     step_group,
 )
 from mlopt.kernels.simd import aligned, lane_count, like, splat
@@ -147,7 +146,8 @@ def sgd_epoch(
     count = lane_count(X.dtype.itemsize)
     size = count if sparse.issparse(X) else 2 * count
     lanes, state = _pack(size, X.dtype, segments, deltas, steps, b)
-    sums = np.zeros(state.shape[1])
+    sums = np.stack((np.zeros(state.shape[1]), state[START]))
+    sums[1, lanes.places] = steps.t
     rows = (
         read_only(np.asarray(order, np.int64)),
         read_only(np.asarray(targets, X.dtype)),
@@ -156,8 +156,8 @@ def sgd_epoch(
     run = _sparse_epoch if sparse.issparse(X) else _dense_epoch
     run(X, rows, W, lanes, state, sums)
     b[:] = state[BIAS, lanes.places]
-    steps.t[:] += state[COUNT, lanes.places]
-    return sums[lanes.places]
+    steps.t[:] = sums[1, lanes.places]
+    return np.asarray(sums[0, lanes.places])
 
 
 def _dense_epoch(
@@ -217,8 +217,8 @@ def csr_epoch(
             z[k] = state[STEP, places[k]] if k < B else like(z[0], 0.0)
         add_row(X, i, z, 0, W, B)
         if r % ROWS == 0:
-            add_losses(state, sums)
-    add_losses(state, sums)
+            add_up(state, sums)
+    add_up(state, sums)
 
 
 def _sparse_epoch(

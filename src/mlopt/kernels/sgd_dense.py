@@ -27,7 +27,7 @@ from mlopt.kernels.sgd_steps import (
     SCALE,
     STEP,
     TILE,
-    add_losses,
+    add_up,
     step_group,
 )
 from mlopt.kernels.simd import (
@@ -224,6 +224,6 @@ def dense_epoch(
         for r in range(max(here, 0), TILE):
             state[STEP + r] = 0
         if first % ROWS == 0:
-            add_losses(state, sums)
+            add_up(state, sums)
         old, new = new, old
-    add_losses(state, sums)
+    add_up(state, sums)

@@ -162,7 +162,10 @@ def step_group(
 
 
 @part
-def add_losses(state: Array, sums: Array) -> None:
+def add_up(state: Array, sums: Array) -> None:
+    """Losses and steps so far, (2, P) in float64: float32 stops to count at 2^24."""
     for k in range(state.shape[1]):
-        sums[k] += state[LOSS, k]
-        state[LOSS, k] = like(state[LOSS, k], 0.0)
+        sums[0, k] += state[LOSS, k]
+        sums[1, k] += state[COUNT, k]
+        state[START, k] = like(state[START, k], sums[1, k])
+        state[LOSS, k] = state[COUNT, k] = like(state[LOSS, k], 0.0)

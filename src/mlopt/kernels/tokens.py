@@ -112,7 +112,8 @@ def _code(
     text: Array, starts: Array, kinds: Array, folds: Array, least: Array, known: int
 ) -> tuple[Array, Array, Array]:
     codes, bounds = np.empty(len(text), np.int32), np.zeros(len(starts), np.int64)
-    pool, ends = np.empty(2 * len(text), np.uint8), np.zeros(len(text) + 1, np.int64)
+    pool, ends = np.empty(2 * len(text), np.uint8), np.empty(len(text) + 1, np.int64)
+    ends[0] = 0
     table = np.full((_FIRST_SLOTS, 2), FREE, np.int64)
     total = distinct = 0
     for row in range(len(starts) - 1):

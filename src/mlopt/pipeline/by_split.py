@@ -28,6 +28,7 @@ from sklearn.base import clone
 
 from mlopt.cluster import Executor, Handle, Threads, Together
 from mlopt.gd.estimator_base import resources_of
+from mlopt.hearing import unheard
 from mlopt.locking import cached_property
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks, ask, check_room, cut
@@ -46,7 +47,6 @@ from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
 from mlopt.pipeline.steps.generators import generators_as_they_were
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.plan import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows

@@ -46,30 +46,31 @@ class Environment:
         """The model, or None."""
         with self._lock:
             model = _held(self._models, token, self.budget)
-            if model is None:
-                model = _read("model", token)
+        if model is None:
+            model = _read("model", token)
+        with self._lock:
             self.hits += model is not None
-            return model
+        return model
 
     def put(self, token: str, model: Any) -> None:
         """Remember a model, unless it alone is larger than the budget."""
         with self._lock:
             self._models.budget = self.budget
             self._models.keep(token, model, model_bytes(model))
-            _write("model", token, model)
+        _write("model", token, model)
 
     def get_rows(self, token: str) -> Any:
         """The blocks of an operator's rows, or None."""
         with self._lock:
             found = _held(self._rows, token, options.size("mlopt.reuse-rows"))
-            return _read("rows", token) if found is None else found
+        return _read("rows", token) if found is None else found
 
     def put_rows(self, token: str, blocks: list[Any]) -> None:
         """Remember rows, if there is room for all of them."""
         with self._lock:
             self._rows.budget = options.size("mlopt.reuse-rows")
             self._rows.keep(token, blocks, sum(map(count_bytes, blocks)))
-            _write("rows", token, blocks)
+        _write("rows", token, blocks)
 
     @property
     def budget(self) -> int:
@@ -90,7 +91,7 @@ class Environment:
         """Whether `get_rows` would find something."""
         with self._lock:
             here = token in self._rows and options.size("mlopt.reuse-rows") > 0
-            return here or _on_disk("rows", token)
+        return here or _on_disk("rows", token)
 
     def clear(self) -> None:
         """Forget everything in memory."""
@@ -99,7 +100,8 @@ class Environment:
 
     def __contains__(self, token: str) -> bool:
         with self._lock:
-            return (token in self._models and self.budget > 0) or _on_disk("model", token)
+            here = token in self._models and self.budget > 0
+        return here or _on_disk("model", token)
 
     def __len__(self) -> int:
         return len(self._models)

@@ -8,6 +8,7 @@ from typing import Any
 from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor, alone, single_threaded
+from mlopt.hearing import unheard
 from mlopt.identity import class_of, is_known
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.environment import Environment
@@ -23,7 +24,6 @@ from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.steps.assemble import Assembly
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.generators import generators_as_they_were, remembered
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen
 
 _FEW = 64

@@ -45,7 +45,7 @@ def check(
             _check_name(statement.name, text, known)
             check_file(path_of(statement.path))
             check_replaceable(path_of(statement.path))
-            written.add(statement.path.value)
+            written.add(place_of(statement.path))
         elif isinstance(statement, ast.Predict):
             _check_sources(statement, text, functions)
             _check_model(statement.model, text, known, written)
@@ -60,6 +60,11 @@ def check(
 def path_of(path: ast.Path) -> Path:
     """A file of a query, with ``~`` for the home."""
     return Path(path.value).expanduser()
+
+
+def place_of(path: ast.Path) -> str:
+    """Its absolute name, however it is written."""
+    return str(path_of(path).absolute())
 
 
 def sources_of(script: ast.Script) -> list[str]:
@@ -122,7 +127,7 @@ def _check_model(
     path: ast.Path, text: Text, known: Mapping[str, bool], written: Container[str]
 ) -> None:
     models = [name for name, is_model in known.items() if is_model]
-    if path.value in models or path.value in written or path_of(path).exists():
+    if path.value in models or place_of(path) in written or path_of(path).exists():
         return
     raise text.error(
         path.span,

@@ -6,13 +6,14 @@ Columns count from 1, as they stand in the file. Where the format sets the label
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mlopt.errors import InputError, QuerySyntaxError, did_you_mean
+from mlopt.errors import InputError, InputWarning, QuerySyntaxError, did_you_mean
 from mlopt.query import ast
 from mlopt.query.format import format_source
 from mlopt.query.text import Text
@@ -100,12 +101,15 @@ class Library:
     def _read(self, source: ast.Source) -> Table:
         path, parser = source.path.value, source.parser
         if parser is None:
-            return read_table(
+            table = read_table(
                 path,
                 columns=self.columns,
                 numbered_from=self.numbered_from,
                 known=self.known,
             )
+            for remark in table.remarks:
+                warnings.warn(f"`{path}`: {remark}.", InputWarning, stacklevel=2)
+            return table
         if parser.value in self.functions:
             return _of_user(self.functions[parser.value](path), format_source(source))
         check_parser(parser, self.text, self.functions)

@@ -8,12 +8,11 @@ solver is a plan; support vector machines to their estimator.
 from __future__ import annotations
 
 import time
-import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.errors import InputError, UnsupportedError
 from mlopt.gd.linear_model import Asked
@@ -119,21 +118,12 @@ def fit(request: Request, X: Any, y: Array, known: Ready | None = None) -> Model
         return descent.fit(request, X, y)
     if request.gradient in planned.LOSSES:
         return planned.fit(request, X, y, known and known.ranked)
-    estimator, y = _prepared(request, y)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            estimator.fit(X, y)
-        except ValueError as error:
-            raise _as_input_error(error) from error
-    converged = True
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            converged = False
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+    early = list[str]()
+    estimator, y = _prepared(request, y, early.append)
+    try:
+        estimator.fit(X, y)
+    except ValueError as error:
+        raise _as_input_error(error) from error
     coef, intercept = np.asarray(estimator.coef_), np.asarray(estimator.intercept_)
     if len(coef) == 1 or coef.ndim == 1:
         coef, intercept = coef.ravel(), intercept.ravel()[0]
@@ -146,12 +136,14 @@ def fit(request: Request, X: Any, y: Array, known: Ready | None = None) -> Model
         features=Features.numbered(X.shape[1]),
         classes=getattr(estimator, "classes_", None),
         plan=estimator.plan_,
-        converged=converged,
-        message="" if converged else _not_reached(request, estimator),
+        converged=not early,
+        message=_not_reached(request, estimator) if early else "",
     )
 
 
-def _prepared(request: Request, y: Array) -> tuple[LinearSVC, Array]:
+def _prepared(
+    request: Request, y: Array, told: Callable[[str], None] | None = None
+) -> tuple[LinearSVC, Array]:
     """The estimator, and labels as it takes them."""
     loss = str(request.gradient)
     options: dict[str, Any] = (
@@ -159,7 +151,7 @@ def _prepared(request: Request, y: Array) -> tuple[LinearSVC, Array]:
     )
     # The same query gives the same model.
     svm = LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
-    svm._asked = Asked(request.algorithm or "", request.time_limit)
+    svm._asked = Asked(request.algorithm or "", request.time_limit, told)
     return svm, checked(request.task, y)
 
 

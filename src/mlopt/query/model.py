@@ -38,7 +38,7 @@ class Features:
     numbered_from : int or None
         The number of the first column, if it is a LIBSVM file.
     decimal : str or None
-        "," where numbers of a text have a decimal comma.
+        As of `mlopt.readers.table.Table`.
     """
 
     names: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlopt.query import ast
-from mlopt.query.checks import named, path_of
+from mlopt.query.checks import named, place_of
 from mlopt.query.parser import parse
 from mlopt.readers import BUNDLED
 
@@ -34,21 +34,22 @@ def anywhere(text: str) -> str:
 def files_read(text: str) -> list[str]:
     """The files that a query reads, models among them, which it does not write itself."""
     script = parse(text)
-    written = [one.path.value for one in script.statements if isinstance(one, ast.Persist)]
+    kept = [one.path for one in script.statements if isinstance(one, ast.Persist)]
+    written = set(map(place_of, kept))
     sources = [
-        source
+        source.path
         for one in script.statements
         if not isinstance(one, ast.Persist)
         for source in one.sources
         if not _is_bundled(source)
     ]
     models = [
-        one.model.value
+        one.model
         for i, one in enumerate(script.statements)
         if isinstance(one, ast.Predict) and dict(_models(script)).get(i)
     ]
-    found = dict.fromkeys([*(source.path.value for source in sources), *models])
-    return [path for path in found if path not in written]
+    found = [path.value for path in [*sources, *models] if place_of(path) not in written]
+    return [*dict.fromkeys(found)]
 
 
 def _models(script: ast.Script) -> Iterator[tuple[int, bool]]:
@@ -79,4 +80,4 @@ def _is_bundled(source: ast.Source) -> bool:
 
 
 def _absolute(path: ast.Path) -> ast.Path:
-    return replace(path, value=str(path_of(path).absolute()))
+    return replace(path, value=place_of(path))

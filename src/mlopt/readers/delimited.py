@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlopt.errors import InputError
+from mlopt.hearing import raised
 from mlopt.readers.files import Content, File
 from mlopt.readers.layout import MISSING, ODD_BYTES, UNNAMED, Layout, layout_of
 from mlopt.readers.notation import Numbers, are_written, numbers_of
@@ -71,36 +71,43 @@ def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
 
 
 def _tidy(file: File, layout: Layout, known: Known) -> tuple[Any, list[str], str | None]:
-    """The values, what must be said about how they were read, and "," where numbers have a
-    decimal comma.
+    """The values, what must be said about how they were read, and the decimal sign where
+    it is known.
     """
     kinds = kinds_of(layout, known.texts)
     frame = stripped(_pandas(file, layout, ".", kinds))
-    found, remarks, decimal = dict[str, Numbers](), list[str](), None
-    if layout.separator != ",":
-        found = _written_numbers(frame, ",", kinds)
-        sure = [name for name in found if numbers_of(frame[name], ".") is None]
-        if sure or known.decimal == ",":
-            # Everywhere then: 1.234 in another column is more than a thousand.
-            commas = stripped(_pandas(file, layout, ",", kinds))
-            if sure or not _has_points(frame, commas):
-                frame, decimal = commas, ","
-                said = found[sure[0]].example if sure else "as in training"
-                remarks = [f"numbers have a decimal comma: {said}"]
-                found = _written_numbers(frame, ",", kinds)
-    if decimal is None:
-        found |= _written_numbers(frame, ".", {*kinds, *found})
-        if layout.separator == ",":
-            found |= _written_numbers(frame, ",", {*kinds, *found})
+    frame, found, decimal, remarks = _decided(file, layout, known, kinds, frame)
     remarks += [f"`{name}`: {one.example}" for name, one in found.items()]
     for name, one in found.items():
         frame[name] = one.values
-    unnamed = [name for name in frame if name.startswith(UNNAMED)]
-    return (
-        frame.drop(columns=[name for name in unnamed if _says_nothing(frame[name])]),
-        remarks,
-        decimal,
-    )
+    unnamed = [n for n in frame if n.startswith(UNNAMED) and n not in known.names]
+    nothing = [name for name in unnamed if _says_nothing(frame[name])]
+    return frame.drop(columns=nothing), remarks, decimal
+
+
+def _decided(
+    file: File, layout: Layout, known: Known, kinds: Mapping[str, type], frame: Any
+) -> tuple[Any, dict[str, Numbers], str | None, list[str]]:
+    """The values, the columns of text that are numbers in people's notation, the decimal
+    sign where the file or a training tells it, and what must be said of it.
+    """
+    listed = layout.separator == ","  # a comma within a number is then within quotes
+    points, commas = (_written_numbers(frame, mark, kinds) for mark in ".,")
+    pointed = any(name not in commas for name in points)
+    sure = [name for name in commas if name not in points]
+    either = bool(commas) and not listed and known.decimal is None
+    if sure or known.decimal == "," or (either and not pointed):
+        turned = stripped(_pandas(file, layout, ",", kinds))
+        pointed = pointed or _has_points(frame, turned)
+        if (sure and not (listed and pointed)) or (known.decimal == "," and not pointed):
+            # Everywhere then: 1.234 in another column is more than a thousand.
+            said = commas[sure[0]].example if sure else "as in training"
+            remarks = [f"numbers have a decimal comma: {said}"]
+            return turned, _written_numbers(turned, ",", kinds), ",", remarks
+    if either and not pointed:
+        return frame, points | commas, None, []
+    rest = {name: commas[name] for name in sure}
+    return frame, points | rest, "." if points or known.decimal == "." else None, []
 
 
 def kinds_of(layout: Layout, texts: Collection[str]) -> dict[str, type]:
@@ -177,8 +184,7 @@ def chunks(
     try:
         with pd.read_csv(stream, chunksize=rows, low_memory=False, **options) as reader:
             while True:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                with raised(pd.errors.ParserWarning):
                     frame = next(reader, None)
                 if frame is None:
                     return
@@ -206,9 +212,7 @@ def _pandas(
     options = {**options_of(layout, decimal), "dtype": kinds, "usecols": only}
     with file.opened() as stream, below(stream, layout) as text:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.DtypeWarning)
-                warnings.simplefilter("error", pd.errors.ParserWarning)
+            with raised(pd.errors.DtypeWarning, pd.errors.ParserWarning):
                 return pd.read_csv(text, **options)
         except pd.errors.DtypeWarning:
             pass  # a column with numbers in one part and text in another is text

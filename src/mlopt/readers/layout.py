@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from mlopt.errors import InputError
@@ -302,12 +303,12 @@ def _padded(header: Sequence[str], rest: Sequence[Sequence[str]], width: int) ->
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names made different by a number: a, a.1; and a name for columns without one."""
-    seen: Counter[str] = Counter()
-    result = []
-    for number, name in enumerate(map(str.strip, names)):
-        name = name or f"{UNNAMED}{number}"
-        result.append(f"{name}.{seen[name]}" if seen[name] else name)
-        seen[name] += 1
+    given = [name.strip() or f"{UNNAMED}{at}" for at, name in enumerate(names)]
+    result = dict[str, None]()
+    for name in given:
+        others = (f"{name}.{n}" for n in count(1))
+        free = (one for one in others if one not in result and one not in given)
+        result[next(free) if name in result else name] = None
     return tuple(result)
 
 

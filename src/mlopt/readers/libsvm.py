@@ -17,7 +17,7 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers.files import File, NotAlikeError
-from mlopt.readers.table import Table
+from mlopt.readers.table import WHOLE, Table
 
 _LINE = re.compile(rb"\s*[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deEnaif]+)*\s*(#.*)?")
 NAME = "label"
@@ -130,4 +130,5 @@ def _numbered(file: File, X: Any, columns: int | None, numbered_from: int) -> An
 
 def _whole(y: np.ndarray) -> Any:
     """Integers when all values are, as labels should look."""
-    return y.astype(np.int64) if np.array_equal(y, np.floor(y)) else y
+    whole = np.array_equal(y, np.floor(y)) and (np.abs(y) <= WHOLE).all()
+    return y.astype(np.int64) if whole else y

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
+from mlopt.hearing import unheard
 from mlopt.readers.files import File
 from mlopt.readers.folders import labelled_files
 from mlopt.readers.lazily import in_blocks
@@ -39,8 +39,7 @@ def read_wav(path: str | Path) -> tuple[np.ndarray, int]:
         content = stream.read()
     _check_chunks(file.path, content)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # of unknown chunks
+        with unheard(wavfile.WavFileWarning):  # of unknown chunks
             rate, samples = wavfile.read(io.BytesIO(content))
     except (ValueError, struct.error) as error:
         raise InputError(f"`{path}` cannot be read as WAV: {error}.") from error

@@ -23,7 +23,7 @@ class Known:
     texts : collection of str
         Columns whose cells stay as they are written: ``007`` is no number.
     decimal : str or None
-        "," where numbers had a decimal comma there.
+        "," where numbers had a decimal comma there; "." where they had a point for sure.
     """
 
     names: Collection[str] = ()
@@ -60,7 +60,8 @@ class Table:
     numbered_from : int or None
         The number of the first column in a LIBSVM file, 0 or 1.
     decimal : str or None
-        "," where numbers of a text have a decimal comma.
+        "," where numbers of a text have a decimal comma; "." where they have a point and
+        some of them commas, too.
     written : callable or None
         Of a text: a column, by its name, with its cells as they are written.
     """

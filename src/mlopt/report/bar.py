@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.text import Text
@@ -58,7 +59,7 @@ class Bar(Progress):
         match event:
             case events.Message():
                 self.console.print(
-                    f"[dim]{event.elapsed:6.1f} s[/dim]  {_safe(event.text)}"
+                    f"[dim]{event.elapsed:6.1f} s[/dim]  {escape(event.text)}"
                 )
             case events.TrialStarted():
                 self.searching = True
@@ -84,7 +85,7 @@ class Bar(Progress):
 
     def _say(self, event: events.Event, text: str, style: str = "default") -> None:
         at = f"[dim]{event.elapsed:6.1f} s[/dim]"
-        self.console.print(f"{at}  [{style}]{_safe(text)}[/{style}]")
+        self.console.print(f"{at}  [{style}]{escape(text)}[/{style}]")
 
     def _update(self) -> None:
         share = self._share()
@@ -97,7 +98,7 @@ class Bar(Progress):
             description="searching" if self.searching else "preparing",
             total=None if share is None else 1.0,
             completed=share or 0.0,
-            status=_safe(f"{best}  {counts}".strip()),
+            status=escape(f"{best}  {counts}".strip()),
         )
 
     def _share(self) -> float | None:
@@ -120,8 +121,3 @@ class TimeLeft(ProgressColumn):
         if self.ends is None:
             return Text(f"{task.elapsed or 0:.0f} s")
         return Text(f"{max(0.0, self.ends - time.monotonic()):.0f} s left")
-
-
-def _safe(text: str) -> str:
-    """Square brackets are markup to rich."""
-    return text.replace("[", "\\[")

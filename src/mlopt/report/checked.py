@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.hearing import unheard
 from mlopt.report.history import shown
 from mlopt.report.svg import (
     Scale,
@@ -92,8 +92,7 @@ def _scores(
     from sklearn.exceptions import UndefinedMetricWarning
 
     scores, without = {}, {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with unheard(UndefinedMetricWarning):
         for name, scorer in scorers.items():
             try:
                 scores[name] = float(scorer(model, X, y))

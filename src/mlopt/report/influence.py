@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlopt.hearing import unheard
 from mlopt.report.charts import Colours, colours_of, mark, score_scale
 from mlopt.report.history import FAIL, PRUNED, TrialRow, best_first, labels, shown
 from mlopt.report.svg import chart, element, label, line, scale_over, x_axis, y_axis
@@ -69,8 +69,7 @@ def _shares(optuna: Any, trials: Sequence[Any]) -> dict[str, float]:
         direction="maximize", sampler=optuna.samplers.RandomSampler(0)
     )
     study.add_trials(trials)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unheard():
         try:
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
             found = optuna.importance.get_param_importances(study, evaluator=evaluator)

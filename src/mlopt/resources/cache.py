@@ -8,7 +8,6 @@ import math
 import os
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +19,7 @@ import numpy as np
 from mlopt.prices import VERSION
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
+from mlopt.writing import write_files
 
 WEEK = 7 * 24 * 3600.0
 SOON = 600.0
@@ -134,14 +134,7 @@ def write(key: Mapping[str, str], kind: str, record: Mapping[str, Any]) -> bool:
     try:
         target = path(key, kind)
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".resources-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(record, file, indent=1)
-            Path(temporary).replace(target)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_files({target: json.dumps(record, indent=1).encode()})
     except (OSError, RuntimeError):  # RuntimeError: no home directory
         return False
     return True

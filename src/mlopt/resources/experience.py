@@ -301,7 +301,7 @@ def _only_writer(file: Path) -> Iterator[None]:
         When another process holds it, or there cannot be one: nobody waits for it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    number = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    number = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

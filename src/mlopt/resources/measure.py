@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+
+from mlopt.limits import between_passes
 
 GEMM_SIZE = 384
 PIECE = 2**21  # doubles; 16 MiB take about 2 ms, less than a scheduler's time slice
@@ -38,7 +39,7 @@ def measure(threads: int) -> dict[str, float]:
     threads : int
         Threads whose common memory bandwidth is measured.
     """
-    with threadpool_limits(1):
+    with between_passes():
         data = np.ones(PIECES * PIECE)
         speeds = [_speeds() for _ in range(ROUNDS)]
         one = read_rate(data, 1)

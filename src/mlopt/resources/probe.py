@@ -41,6 +41,8 @@ def probe(client: Any = None, *, refresh: bool = False) -> Resources:
 
 def _probe_process(refresh: bool) -> Resources:
     threads, key = _this_machine()
+    if not refresh and (known := _known.get(str(key))):
+        return _process(threads, key, known)
     with _lock:  # two probes at once would measure one another
         rates = None if refresh else _known.get(str(key)) or cache.load(key)
         if rates is None:
@@ -56,10 +58,11 @@ def _probe_process(refresh: bool) -> Resources:
 def remembered() -> Resources:
     """See `Resources.remembered`."""
     threads, key = _this_machine()
-    with _lock:
-        rates = _known.get(str(key)) or cache.load(key, disturbed=True)
-        if rates is not None:
-            _known[str(key)] = rates
+    rates = _known.get(str(key)) or cache.load(key)
+    if rates is not None:
+        _known[str(key)] = rates
+    else:
+        rates = cache.load(key, disturbed=True)
     return configured(_process(threads, key, rates or {}))
 
 
@@ -104,11 +107,10 @@ def keep_calibration(found: Calibration) -> bool:
 
 def _probe_cluster(client: Any, refresh: bool) -> Resources:
     scheduler, counts = cluster_counts(client)
-    with _lock:
-        rates = None if refresh else _known.get(scheduler)
-        if rates is None:
-            rates = measure_cluster(client, counts["threads"])
-        _known[scheduler] = rates
+    # Without the lock: its workers may be threads of this process, with fits that probe.
+    rates = None if refresh else _known.get(scheduler)
+    if rates is None:
+        _known[scheduler] = rates = measure_cluster(client, counts["threads"])
     return Resources(cluster=True).with_rates({**counts, **rates})
 
 

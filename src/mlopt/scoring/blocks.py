@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import TooLargeError
-from mlopt.locking import open_in_forks
 from mlopt.plan import format_bytes
 from mlopt.readers.blocks import (
     NUMBER,
@@ -27,9 +25,6 @@ from mlopt.scoring.files import Job
 from mlopt.sweep.learned import first_step, names_of, numbered_from
 from mlopt.sweep.predict import known_of, read_rows, rows_for
 from mlopt.sweep.tabular import ReadColumns, ToFloat32
-
-_READING = open_in_forks(threading.Lock())
-"""One file is read at a time: readers set the filter of warnings of the process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +67,7 @@ def blocks_of(
     if not whole and bytes_of(job.source, block_bytes) > block_bytes:
         start = 0
         try:
-            for X in _in_turn(_read(job, model, block_bytes)):
+            for X in _read(job, model, block_bytes):
                 texts = isinstance(X, list)
                 yield Block(job, X if texts else rows_for(model, X), start)
                 start += len(X) if texts else X.shape[0]
@@ -86,8 +81,7 @@ def blocks_of(
             f"`{job.source}` {reason}, and its {format_bytes(size)} are more than the "
             f"{format_bytes(memory)} that may be taken: give more memory."
         )
-    with _READING:
-        X, remarks = read_rows(model, str(job.source))
+    X, remarks = read_rows(model, str(job.source))
     yield Block(job, X, 0, remarks)
 
 
@@ -120,15 +114,6 @@ def _goes_by_rows(model: Any) -> bool:
     *before, last = ["passthrough", *steps]
     method = "predict" if hasattr(model, "predict") else "transform"
     return all(map(goes_by_rows, before)) and goes_by_rows(last, method)
-
-
-def _in_turn(frames: Iterator[Any]) -> Iterator[Any]:
-    while True:
-        with _READING:
-            frame = next(frames, None)
-        if frame is None:
-            return
-        yield frame
 
 
 def _uses(model: Any) -> dict[str, str] | None:

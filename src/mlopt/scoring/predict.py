@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -27,6 +26,7 @@ from mlopt.cluster.hands import Hands, most_processes
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
+from mlopt.hearing import unheard_by_all
 from mlopt.identity import token_of
 from mlopt.interrupts import Interrupts
 from mlopt.parameters import bytes_of
@@ -216,8 +216,8 @@ class _Run:
         left = jobs
         with ExitStack() as stack:
             interrupts = stack.enter_context(Interrupts())
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
+            # It is told, with the rows.
+            stack.enter_context(unheard_by_all(InputWarning))
             if self._hands is not None:
                 self._hands.given_up = lambda: interrupts.heard
                 stack.callback(self._hands.close)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from mlopt.cluster.mesh import Mesh
 from mlopt.cluster.wire import Header
-from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.errors import ClusterError, MemberLostError
 from mlopt.server.asking import BREATH, Call, drive, surely
 from mlopt.server.blocks import Block
 from mlopt.server.ownership import Owner, Owners, dealt, told
@@ -77,8 +77,8 @@ class Host:
         members = list(mesh.members) if servers is None else list(servers)
         if not members:
             raise ClusterError("A model needs a member to be on, and the mesh has none.")
-        if not set(members) <= set(mesh.members):
-            raise InputError(f"`servers` must be of {mesh.members}, got {members}.")
+        if not mends and (lost := set(members) - set(mesh.members)):
+            raise MemberLostError(f"{', '.join(sorted(lost))} left as the model came.")
         self.mesh, self.mends = mesh, mends
         self.tables = tables or Tables.of(model, len(members), hashed)
         self.owners, self.restored = Owners(), list[int]()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mlopt.cluster import Executor, Mesh, MeshHere, executor, mesh
-from mlopt.cluster.threads import count_threads
+from mlopt.cluster.threads import Threads, count_threads
 from mlopt.errors import ClusterError, InputError, InputWarning
 from mlopt.events import Observer, ignore
 from mlopt.parameters import check_count
@@ -371,6 +371,10 @@ class Job:
         return Rotate(program, self._mesh, passes=passes, threads=self._n_jobs)
 
     def _executor(self) -> Executor:
+        if self.program.executor is not None:
+            return self.program.executor
+        if isinstance(self._where, MeshHere):
+            return Threads(self._n_jobs)
         if isinstance(self._where, Mesh):
             return executor(client_of(self._where), self._n_jobs)
         if isinstance(self._where, Executor):

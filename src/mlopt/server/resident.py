@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.context import as_here
 from mlopt.cluster.mesh import Site
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
-from mlopt.cluster.wire import Answer, Header
+from mlopt.cluster.wire import Answer, Header, may_be_sent
 from mlopt.errors import MemberLostError
+from mlopt.limits import single_threaded
 from mlopt.server.blocks import CHANGES, Array, Block
 from mlopt.server.program import Part, Plan, part_name, state_name
 from mlopt.server.roll import Roll
@@ -100,7 +101,7 @@ def _joined(table: Table, blocks: Sequence[list[Array]]) -> list[Array]:
 def cell_message(cell: Any) -> tuple[int, Sequence[Array]]:
     """A cell as arrays; and whether they are all that there is to it."""
     plain = type(cell) is tuple and all(type(one) is np.ndarray for one in cell)
-    if plain and cell and all(not one.dtype.hasobject for one in cell):
+    if plain and cell and may_be_sent(cell):
         return 1, cell
     return 0, arrays_of(pack(cell))
 
@@ -215,7 +216,10 @@ class _Rotation:
         """Until all is done, or `site.stop` is set."""
         with ThreadPoolExecutor(1, "mlopt-rotate") as self.sender:
             count = max(1, min(threads, len(self.orders)))
-            others = [threading.Thread(target=self._guarded) for _ in range(count - 1)]
+            others = [
+                threading.Thread(target=as_here(), args=(self._guarded,))
+                for _ in range(count - 1)
+            ]
             for thread in others:
                 thread.start()
             self._guarded()

@@ -11,7 +11,6 @@ import gc
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ import numpy as np
 
 from mlopt.cluster.apart import Apart
 from mlopt.errors import InputWarning, MemberLostError
+from mlopt.hearing import unheard
 from mlopt.serving.bodies import Rows, frame_of
 from mlopt.serving.model import ServedModel, load_served
 from mlopt.sweep.predict import predictions, unreadable_cells
@@ -183,8 +183,7 @@ class _Model:
 
     def _predicted(self, pieces: Sequence[Piece], proba: bool) -> list[Given]:
         frame = frame_of([rows for rows, _ in pieces], self.model)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # it is said, with the rows
+        with unheard(InputWarning):  # it is said, with the rows
             found = predictions(self.model.estimator, frame, proba=proba)
         columns = {str(name): found[name].tolist() for name in found}
         ends = np.cumsum([rows.length for rows, _ in pieces])

@@ -75,6 +75,8 @@ class Request:
     def next_feed(self) -> Any:
         """The next feed; what was given is first looked at here, in a source's thread."""
         if self.iterator is None:
+            if self.over:
+                raise StopIteration  # nobody waits: not looked at once more
             given = self.given
             try:
                 feeds = iter(given if isinstance(given, Iterable) else given())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.context import as_here
 from mlopt.errors import (
     DeadlineError,
     RequestError,
@@ -18,6 +18,7 @@ from mlopt.errors import (
     TooLargeError,
 )
 from mlopt.events import Event, GateWaited, Observer, RequestDone
+from mlopt.limits import single_threaded
 from mlopt.plan import format_bytes
 from mlopt.resources.sizes import memory_of
 from mlopt.streaming.answer import Answer, Request
@@ -385,9 +386,8 @@ class Running:
     # --- threads, and who wakes them
 
     def _start(self, function: Callable[..., None], name: str, *args: Any) -> None:
-        thread = threading.Thread(
-            target=function, args=args, name=f"mlopt-stream {name}", daemon=True
-        )
+        name, work = f"mlopt-stream {name}", (function, *args)
+        thread = threading.Thread(None, as_here(), name, work, daemon=True)
         thread.start()
         self._threads.append(thread)
 
@@ -420,7 +420,8 @@ class Running:
         """Until stages are measured: room for each, and no more than there must be."""
         sizes = [stage.size for stage in self.stages]
         barrier = BARRIER in sizes
-        opened, least = self.room.open or OPEN, least_feeds(sizes)
+        least = least_feeds(sizes)
+        opened = self.room.opened(OPEN, least)
         busy = 2 * sum(stage.replicas or 1 for stage in self.stages)
         feeds = self.room.feeds or (None if barrier else max(opened * least, busy))
         return Allowance(opened, feeds, least, not barrier)

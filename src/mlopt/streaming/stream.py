@@ -170,15 +170,22 @@ class Stream:
         ----------
         sample : request, optional
             Goes through the stages, but not to `gather`, to measure them; its results are
-            thrown away. Without one the plan holds what is known of requests so far.
+            thrown away. Without one the plan holds what is known of requests so far, which
+            is all there is while a stream with `gather` is open.
         """
         self._check_stages()
-        if sample is not None:
+        if sample is not None and self._running is not None:
+            if self._gather is not None:
+                raise InputError(
+                    "`sample` must be left out while a stream with `gather` is open: the "
+                    "plan holds what was measured of its requests. Or close it first."
+                )
+            self.submit(sample).result()
+        elif sample is not None:
             trial = self._copy()
             trial._gather, trial._observer = None, ignore
             list(trial.run([sample]))
-            if self._running is None:
-                self._last = trial._last
+            self._last = trial._last
         state = self._running or self._last
         return plan_of(self._stages, self._gather, self._room, state)
 

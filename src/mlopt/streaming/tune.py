@@ -100,6 +100,12 @@ class Room:
     open: int | None = None
     feeds: int | None = None
 
+    def opened(self, wanted: int, least: int) -> int:
+        """Requests that are open at a time, of which each needs ``least`` feeds."""
+        if self.open is not None or self.feeds is None:
+            return self.open or wanted
+        return max(1, min(wanted, self.feeds // least))
+
 
 def tune(stages: Sequence[Timed], room: Room, arity: float) -> Tuned:
     """Choose for stages with these times.
@@ -132,9 +138,7 @@ def tune(stages: Sequence[Timed], room: Room, arity: float) -> Tuned:
     least = math.ceil(arity) + 1 if barrier else least_feeds([s.size for s in stages])
     # One feed in the hands of each replica, and one that waits for it.
     busy = 2 * sum(r * min(m, least) for r, m in zip(replicas, made, strict=True))
-    opened = room.open or _opened(stages, busy, arity, barrier)
-    if room.open is None and room.feeds is not None:
-        opened = max(1, min(opened, room.feeds // least))
+    opened = room.opened(_opened(stages, busy, arity, barrier), least)
     feeds = room.feeds or max(opened * least, math.ceil(busy))
     each = max([stage.bytes / m for stage, m in zip(stages, made, strict=True)] + [0.0])
     opened, feeds = _fitted(room, opened, feeds, least, each)

@@ -57,7 +57,7 @@ def numbered_from(estimator: Any) -> int | None:
 
 
 def decimal_of(estimator: Any) -> str | None:
-    """ "," where numbers of the text that a model was trained on had a decimal comma."""
+    """The decimal sign of the text that a model was trained on, where that told it."""
     return getattr(estimator, "decimal_", None)
 
 

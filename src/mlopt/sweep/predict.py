@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import InputError, InputWarning
+from mlopt.hearing import unheard
 from mlopt.readers import BUNDLED, read_jsonl, read_table
 from mlopt.readers.blocks import is_json_lines, read_records
 from mlopt.readers.files import File
@@ -67,8 +67,7 @@ def predict_file(
     X, remarks = read_rows(estimator, data)
     for remark in remarks:
         tell(remark)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
+    with unheard(InputWarning):  # it is told, with the rows
         try:
             predicted = predictions(estimator, X, proba=proba)
         except (TypeError, ValueError) as error:  # as scikit-learn says it

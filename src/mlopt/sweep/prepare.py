@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import train_test_split
 
 from mlopt.errors import ConfigError, InputError, did_you_mean
+from mlopt.hearing import unheard
 from mlopt.identity import token_of
 from mlopt.readers.table import listed
 from mlopt.sweep.cells import giveaways, notations, row_list, unreadable
@@ -223,8 +223,7 @@ def looks_for_one(name: str | None) -> bool:
 def _refused(name: str, target: Target, y: NDArray[Any]) -> str:
     """Why a metric cannot be of ``y``; "" where it can."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with unheard():
             target.score_of_same_answer(name, y, y)
     except (AttributeError, TypeError, ValueError) as error:
         return str(error).rstrip(".")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sklearn.exceptions import UndefinedMetricWarning
 
+from mlopt.hearing import unheard
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked
 from mlopt.report.history import (
@@ -100,8 +100,7 @@ class SweepResult:
         """The metric on the test rows of always the same answer; None where it has none."""
         prepared = self.prepared
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
+            with unheard(UndefinedMetricWarning):
                 score = prepared.target.score_of_same_answer(
                     prepared.scoring, prepared.y, prepared.y_test
                 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +22,7 @@ from sklearn.utils.validation import _num_samples
 from mlopt.cluster import Executor, Handle, single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.errors import ClusterError, TaskKilledError
+from mlopt.hearing import unheard_by_all
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
 from mlopt.pipeline.steps.generators import generators_as_they_were
@@ -268,8 +268,8 @@ def _side_by_side(
     cuts: dict[tuple[int, bool], Handle] = {}
     handles: list[Handle] = []
     # Not in threads: filters and generators are those of the process.
-    with warnings.catch_warnings(), generators_as_they_were():
-        warnings.simplefilter("ignore")  # a sample may be too small for good results
+    # A sample may be too small for good results.
+    with unheard_by_all(), generators_as_they_were():
         for parts, rows in jobs:
             size = (len(rows), parts.pairwise)
             if size not in cuts:

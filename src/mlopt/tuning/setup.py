@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -78,9 +79,9 @@ def prepare(
     bandit = bandit_of(search.bandit, max_passes, asked, perfect=perfect)
     sampler_of(search.sampler)  # or raise: what is stored is that of this setting alone
     store = NullStore() if given is None else _open_store(search, problem, space, given)
-    first = default_points(space) if isinstance(search.estimator, Mapping) else []
-    plain = class_points(space)
-    try:
+    with _closed_if_it_fails(store):
+        first = default_points(space) if isinstance(search.estimator, Mapping) else []
+        plain = class_points(space)
         proposer = Proposer(
             space,
             search.sampler,
@@ -91,52 +92,53 @@ def prepare(
             study_name=search.study_name,
             parts=bandit.parts,
         )
-    except BaseException:
-        store.close()
-        raise
-    batches = all(own[0].task is not None for own in ways.values())
-    short = search.timeout is not None and not batches
-    full = search.max_passes or FULL_TRAINING
-    rungs = Rungs(bandit, full, _judged(problem), short, problem.metrics.names_only)
-    busy = -(-problem.executor.threads // len(problem.splits))
-    slots = _slots(search, asked, batches, n_models, busy)
-    forecasts = {
-        name: replace(
-            one,
-            rounds=-(-n_models // slots),
-            part=one.part
-            if one.batched is not None
-            else rungs.part(ways[name][0].parts.final, n_models // len(ways)),
+        batches = all(own[0].task is not None for own in ways.values())
+        short = search.timeout is not None and not batches
+        full = search.max_passes or FULL_TRAINING
+        rungs = Rungs(bandit, full, _judged(problem), short, problem.metrics.names_only)
+        busy = -(-problem.executor.threads // len(problem.splits))
+        slots = _slots(search, asked, batches, n_models, busy)
+        forecasts = {
+            name: replace(
+                one,
+                rounds=-(-n_models // slots),
+                part=one.part
+                if one.batched is not None
+                else rungs.part(ways[name][0].parts.final, n_models // len(ways)),
+            )
+            for name, one in forecasts.items()
+        }
+        limit = math.inf if search.timeout is None else search.timeout
+        forecasts, where = places.chosen(
+            problem, ways, forecasts, n_models / len(ways), limit
         )
-        for name, one in forecasts.items()
-    }
-    limit = math.inf if search.timeout is None else search.timeout
-    forecasts, where = places.chosen(problem, ways, forecasts, n_models / len(ways), limit)
-    if where is not None:
-        problem.executor.apart()
-    batched = [f.trials for f in forecasts.values() if f.batch is not None]
-    stepwise = search.bandit is not None
-    return Scheduler(
-        proposer=proposer,
-        bandit=bandit,
-        pioneers=Pioneers(rungs, views, problem.metrics.main, asked),
-        store=store,
-        batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
-        black_box=BlackBoxCrew(problem, views, full, stepwise),
-        foresight=Foresight(forecasts, views, rungs, None if search.timeout else n_trials),
-        metric=problem.metrics.main,
-        slots=slots,
-        turns=Turns(
-            len(first),
-            frozenset(i for i, point in enumerate(first) if point in plain),
-            short and bool(space.chooser),
-        ),
-        n_trials=asked,
-        limits=limits,
-        observe=_observer(search),
-        plan=search_plan(search, problem, ways, forecasts, space, rungs, slots, where),
-        refits=bool(search.refit),
-    )
+        if where is not None:
+            problem.executor.apart()
+        batched = [f.trials for f in forecasts.values() if f.batch is not None]
+        stepwise = search.bandit is not None
+        return Scheduler(
+            proposer=proposer,
+            bandit=bandit,
+            pioneers=Pioneers(rungs, views, problem.metrics.main, asked),
+            store=store,
+            batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
+            black_box=BlackBoxCrew(problem, views, full, stepwise),
+            foresight=Foresight(
+                forecasts, views, rungs, None if search.timeout else n_trials
+            ),
+            metric=problem.metrics.main,
+            slots=slots,
+            turns=Turns(
+                len(first),
+                frozenset(i for i, point in enumerate(first) if point in plain),
+                short and bool(space.chooser),
+            ),
+            n_trials=asked,
+            limits=limits,
+            observe=_observer(search),
+            plan=search_plan(search, problem, ways, forecasts, space, rungs, slots, where),
+            refits=bool(search.refit),
+        )
 
 
 def _foreseen(
@@ -285,3 +287,13 @@ def _observer(search: Any) -> events.Observer:
             sys.stderr.write(f"[mlopt] {event}\n")
 
     return observe
+
+
+@contextmanager
+def _closed_if_it_fails(store: Store) -> Iterator[None]:
+    """Let go of a study that nobody will go on with."""
+    try:
+        yield
+    except BaseException:
+        store.close()
+        raise

@@ -95,6 +95,9 @@ def test_the_gap_is_true_wherever_a_run_ends(name: str, seed: int, passes: int) 
 @given(st.integers(0, 2**32 - 1))
 def test_any_variables_are_a_floor_and_any_weights_a_roof(seed: int) -> None:
     X, y, l2, c = drawn(seed)
+    kept = c > 0
+    if kept.sum() <= len(y) // 2:  # rows without a weight are left out where they are most
+        X, y, c = X[kept], y[kept], c[kept]
     problem = problem_of(Task("hinge", l2=l2), X, y, Threads(1), c)
     near = BY_NAME["interior-point"].begin(problem, RelativeGap(1e-10), 200, None)
     near.advance(200)

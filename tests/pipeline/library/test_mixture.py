@@ -14,7 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.pipeline.fits.few import Few
+from mlopt.pipeline.fits.models.descriptors import Mixture
 from mlopt.pipeline.library.mixture import GaussianMixture
+from mlopt.pipeline.profiling.shapes import stats_of
 from mlopt.rows import Rows
 
 RNG = np.random.default_rng(0)
@@ -173,3 +176,14 @@ def test_what_it_cannot_learn_from_is_refused() -> None:
         GaussianMixture(4).fit(X).transform(np.zeros((2, 5, 4)))
     with pytest.raises(NotFittedError):
         GaussianMixture(4).transform(X)
+
+
+def test_more_components_than_a_sample_has_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(6000, 3))
+    mixture = GaussianMixture(600, random_state=0, max_iter=2)
+    few, way = Few(X[:512], None), Mixture()
+    stats = stats_of(X, 6000, 4)
+    assert way.speculate(mixture, few, stats) is None
+    found = way.speculate(GaussianMixture(3, random_state=0), few, stats)
+    assert found is not None
+    assert found[0] > 1

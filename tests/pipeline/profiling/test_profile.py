@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -21,10 +24,12 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from tests.clocks import Clock
 from tests.pipeline.graphs import scaled
 
+import mlopt
+from mlopt.cluster import Threads
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.few import Few
@@ -338,3 +343,32 @@ def test_what_is_gathered_goes_over_the_network_but_for_one_workers_share() -> N
     more = [found[2, network].seconds or 0.0 for network in (1e4, 1e12)]
     assert more[0] - more[1] == pytest.approx(size / 2 / 1e4, rel=0.1)
     assert (found[1, 1e4].seconds or 0.0) < more[0]
+
+
+def test_what_nobody_declared_is_called_once_at_a_time() -> None:
+    busy = threading.Lock()
+
+    def alone(X: Any) -> Any:
+        if not busy.acquire(blocking=False):
+            raise RuntimeError("two calls at once")
+        try:
+            time.sleep(2e-5 * len(X))
+            return X + 1
+        finally:
+            busy.release()
+
+    X = np.random.default_rng(0).normal(size=(100_000, 20))
+    model = mlopt.make_pipeline(FunctionTransformer(alone), StandardScaler()).fit(X)
+    np.testing.assert_allclose(model[-1].mean_, X.mean(axis=0) + 1)
+
+
+def test_samples_are_looked_at_here_whoever_has_the_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(64, 3))
+    with Client(
+        n_workers=1,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address=None,
+    ):
+        assert isinstance(Few(X, None).rows.executor, Threads)

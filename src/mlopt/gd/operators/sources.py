@@ -21,6 +21,7 @@ from mlopt.gd.operators.interfaces import (
     stacked,
 )
 from mlopt.rows import Block, Rows
+from mlopt.rows.block import check_unmasked
 
 
 @dataclass
@@ -123,6 +124,7 @@ class MatrixSource(Source):
 
     def __init__(self, X: Any, y: Any, executor: Executor | None = None) -> None:
         super().__init__()
+        check_unmasked(y, "y")
         self.y: Floats = np.ascontiguousarray(y, np.float64)
         rows = Rows.of(X, executor=executor)
         if self.y.shape != (rows.n,):

@@ -5,7 +5,7 @@ Shapes: ``n`` rows, ``d`` columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,16 @@ class Columns:
             return np.asarray(self.X @ slopes)
         return products(self.X, slopes)
 
+    def facing(self, y: Array, intercept: bool) -> Columns:
+        """The same columns with another target, about its mean with an ``intercept``."""
+        about = float(self.c @ y) if intercept else 0.0
+        other = replace(self, y=y - about if about else y, about=about)
+        known = {"moments", "uniform"} & vars(self).keys()
+        if "products" in vars(self) and self.products.whole is not None:
+            known.add("products")  # they grow no more
+        vars(other).update({name: vars(self)[name] for name in known})
+        return other
+
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Weighted sums of all columns, and of their squares, (d,) each."""
@@ -95,9 +105,7 @@ class Columns:
         """
         c, by_columns = weights / weights.sum(), transposed(X, constant)
         centre = np.zeros(by_columns.shape[0])
-        about = float(c @ y) if numeric and intercept else 0.0
-        y = y - about if about else y
-        whole = Columns(by_columns, y, c, centre, about)
+        whole = Columns(by_columns, y, c, centre).facing(y, numeric and intercept)
         mean, squares = whole.moments
         if not np.isfinite(squares).all():
             raise InputError(
@@ -108,7 +116,7 @@ class Columns:
         if sp.issparse(X) or not intercept or not far.any():
             return whole
         centre[far] = mean[far].astype(X.dtype)
-        return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre, about)
+        return replace(whole, X=whole.X - centre[:, None].astype(X.dtype), centre=centre)
 
 
 def transposed(X: Any, constant: float = 0.0) -> Any:

@@ -226,7 +226,7 @@ def _root(slopes: Callable[[float], Array], start: float) -> float | None:
         there = start + step
         if (total(there) > 0) != (here > 0):
             ends = sorted((start, there))
-            return float(brentq(total, *ends, xtol=1e-300))
+            return float(brentq(total, *ends, xtol=1e-300, maxiter=_STEPS**2))
         start, step = there, 8.0 * step
     return None
 

@@ -20,7 +20,7 @@ from mlopt.gd.columns import REGRESSION, SHARP, Model, layout
 from mlopt.gd.estimator_base import check_weights
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
-from mlopt.gd.passes import Sums, beside, evaluate
+from mlopt.gd.passes import Sums, beside, evaluate, weighted
 from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.preconditioned_plan import samples
@@ -30,6 +30,7 @@ from mlopt.kernels.losses import LOSSES
 from mlopt.locking import cached_property
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
+from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected_together, split_with
 
 Array = NDArray[Any]
@@ -337,6 +338,8 @@ def problem_of(
     InputError
         When lengths differ, values are not finite, or classes do not fit the loss.
     """
+    check_unmasked(y, "y")
+    check_unmasked(sample_weight, "sample_weight")
     if isinstance(X, Rows):
         rows, (y, sample_weight) = X, collected_together(y, sample_weight)
     else:
@@ -351,10 +354,7 @@ def problem_of(
         )
     targets, classes = _encode(task, labels)
     weights = check_weights(sample_weight, rows.n)
-    attached = rows.attach(
-        targets=targets[:, None].astype(rows.dtype),
-        weights=weights[:, None].astype(rows.dtype),
-    )
+    attached = weighted(rows, targets[:, None], weights[:, None])
     outputs = len(classes) if task.loss == "multinomial" and classes is not None else 1
     loss = task.loss if isinstance(task.loss, str) else "squared"
     model = Model(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from mlopt.gd.least_squares_fit import SOLVERS, outline_of_fit
 from mlopt.gd.plans.closed import OPERATOR
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.sparse_cg import left_out
+from mlopt.hearing import unheard
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.library.choosing import choose
 from mlopt.resources import Calibration, Resources
@@ -102,8 +102,7 @@ def case(
 
     def solve(name: str) -> Cost | None:
         model = Ridge(**{**estimator.get_params(), "solver": name})
-        with warnings.catch_warnings():  # a step costs the same, converged or not
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with unheard(ConvergenceWarning):  # a step costs the same, converged or not
             model.fit(X, y)
         if kept is not None:
             kept[name] = model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mlopt.cluster.threads import threads_here
 from mlopt.gd.plans.look import Look
 from mlopt.locking import cached_property
 from mlopt.rows import Rows
@@ -26,7 +27,7 @@ class Few:
     @cached_property
     def rows(self) -> Rows:
         """X as one block of numbers."""
-        return Rows.of(self.X)
+        return Rows.of(self.X, executor=threads_here())
 
     @cached_property
     def look(self) -> Look:

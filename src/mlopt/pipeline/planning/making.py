@@ -11,6 +11,7 @@ import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
+from mlopt.hearing import unheard
 from mlopt.kernels import compiling
 from mlopt.options import one_of, plans_always
 from mlopt.pipeline.blocks.cut import (
@@ -39,7 +40,6 @@ from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.pipeline.rules.keep_results import KEEPERS
 from mlopt.pipeline.steps.generators import generators_as_they_were
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import TooLarge, Unforeseen
 from mlopt.plan import format_bytes
 from mlopt.prices import price

@@ -200,6 +200,8 @@ def _crowding(op: Operator, line: Line, found: Profile, trial: Trial) -> float:
     alone = line.at(found.rows)
     if isinstance(op, Source) or found.slots == 1 or alone < _MATTERS:
         return 1.0
+    if getattr(op, "scope", "rows") == "all":  # called once, and maybe by one thread only
+        return 1.0
     # Workers are processes, each with a lock of its own.
     return 1.0 if found.resources.workers > 1 else trial.crowding(op, found.slots)
 

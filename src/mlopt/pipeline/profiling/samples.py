@@ -16,13 +16,13 @@ import numpy as np
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.hearing import unheard
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.graph.operators import Join, Operator
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import TooLarge, Unforeseen, names_step
 from mlopt.prices import price
 

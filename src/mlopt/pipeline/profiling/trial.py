@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
+from mlopt.cluster.threads import threads_here
+from mlopt.hearing import unheard
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import ManyPasses, OnePass, PartialFit
@@ -22,7 +24,6 @@ from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Sour
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.steps.copies import private_copy
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.prices import count, price
@@ -104,7 +105,8 @@ class Trial:
         x, y, weight = (
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
-        rows = Rows.of(tables.as_numbers(x, flattens=way.flattens))
+        numbers = tables.as_numbers(x, flattens=way.flattens)
+        rows = Rows.of(numbers, executor=threads_here())
         return timed(lambda: way.fit(op.estimator, rows, y, weight))[1]
 
     def crowding(self, op: Operator, threads: int) -> float:

@@ -22,6 +22,7 @@ from mlopt.cluster import Executor, Threads, executor
 from mlopt.cluster.threads import threads_here
 from mlopt.errors import InputError
 from mlopt.gd import estimator_base
+from mlopt.hearing import heard_once
 from mlopt.options import plans_always
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import (
@@ -45,7 +46,6 @@ from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
-from mlopt.pipeline.steps.hearing import heard_once
 from mlopt.pipeline.steps.nested import is_pipeline
 from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
 from mlopt.plan import format_bytes

@@ -14,10 +14,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
+from mlopt.hearing import unheard
 from mlopt.identity import class_of
 from mlopt.pipeline.blocks.tables import is_sparse
 from mlopt.pipeline.steps.copies import cloned, hand_over, private_copy
-from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 
 

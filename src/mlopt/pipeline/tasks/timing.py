@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import Executor, single_threaded, tell
+from mlopt.hearing import heard_once, of_block
 from mlopt.kernels.compiling import worked
 from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_entries, count_rows
-from mlopt.pipeline.steps.hearing import heard_once, of_block
 
 _TOPIC = "mlopt-seconds"
 """Under which workers log what ran: Dask keeps the last of it, for who asks later."""

@@ -115,7 +115,7 @@ class ActionElimination(Bandit):
         ended = [p for p in done if p.family == here[0].family]
         if not ended or not rest:
             return {}
-        perfect = self.perfect
+        perfect = self.highest
         falls = [
             (perfect - p.score) / (perfect - ages.get(p.trial, p).score)
             for p in ended
@@ -135,21 +135,21 @@ class ActionElimination(Bandit):
         if not seen or math.isinf(self.eps):
             return {}
         best = max(seen, key=lambda p: (p.score, -p.trial))
-        if self.form == "quality" or best.score > self.perfect:
+        if self.form == "quality" or best.score > self.highest:
             return self._by_quality(here, best)
-        unit = median(self.perfect - p.score for p in seen) if self.perfect == 0 else 1.0
+        unit = median(self.highest - p.score for p in seen) if self.highest == 0 else 1.0
         return self._by_error(here, best, self.floor * unit)
 
     def _by_error(
         self, here: Sequence[Progress], best: Progress, floor: float
     ) -> dict[int, str]:
-        bar = (1 + self.eps) * max(self.perfect - best.score, floor)
+        bar = (1 + self.eps) * max(self.highest - best.score, floor)
         return {
-            p.trial: f"error {self.perfect - p.score:.4g} is above {bar:.4g}, "
+            p.trial: f"error {self.highest - p.score:.4g} is above {bar:.4g}, "
             f"{1 + self.eps:g} times the best so far (trial {best.trial})"
             for p in here
             # equal up to rounding counts as equal
-            if self.perfect - p.score > bar * (1 + 1e-9)
+            if self.highest - p.score > bar * (1 + 1e-9)
         }
 
     def _by_quality(self, here: Sequence[Progress], best: Progress) -> dict[int, str]:

@@ -55,15 +55,16 @@ class Bandit(ABC):
         Passes of a fully trained model.
     n_trials : int, optional
         Trials of the whole search, when known.
-    perfect : float, default=1.0
-        The best score possible: 1 for accuracy, AUC or R2, 0 for negated losses.
+    perfect : float, optional
+        The best score possible: 1 for accuracy, AUC or R2, 0 for negated losses. By default
+        that of the search's scorer, and 1 where that is a function.
     """
 
     name: ClassVar[str]
 
     max_passes: int = 100
     n_trials: int | None = None
-    perfect: float = 1.0
+    perfect: float | None = None
 
     def __post_init__(self) -> None:
         check_count("max_passes", self.max_passes)
@@ -71,7 +72,14 @@ class Bandit(ABC):
 
     def bind(self, max_passes: int, n_trials: int | None, perfect: float) -> Self:
         """The same rule for a search of this size and this score."""
+        if self.perfect is not None:
+            perfect = self.perfect
         return replace(self, max_passes=max_passes, n_trials=n_trials, perfect=perfect)
+
+    @property
+    def highest(self) -> float:
+        """`perfect`, or what it is where nobody has said."""
+        return 1.0 if self.perfect is None else self.perfect
 
     @property
     def parts(self) -> int:

@@ -16,7 +16,7 @@ from sklearn import linear_model, svm
 
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
-from mlopt.gd.columns import Model
+from mlopt.gd.columns import REGRESSION, Model
 from mlopt.gd.least_squares_fit import accuracy_of
 from mlopt.gd.linear_model import MAX_ITER
 from mlopt.gd.lockstep import Schedule
@@ -286,6 +286,10 @@ def _sgd(est: Any, classifier: bool) -> LinearTask | str:
         return "the penalty is not L2"
     if est.learning_rate not in SGD_SCHEDULES:
         return f"the learning rate {est.learning_rate!r} is none of ours"
+    if classifier and SGD_LOSSES[est.loss] in REGRESSION:
+        return "least squares of classes are scored as numbers"
+    if est.learning_rate == "optimal" and not (est.penalty and est.alpha > 0):
+        return "its steps follow `alpha`, which is no penalty here"
     if est.early_stopping or est.average or est.warm_start or not est.shuffle:
         return "early stopping, averages, a warm start, a fixed order: scikit-learn's"
     return LinearTask(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 import random
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, GridSampler
 
 from mlopt.errors import InputError, did_you_mean
+from mlopt.hearing import unheard
 from mlopt.prices import price
 from mlopt.tuning.samplers.descents import Descents
 from mlopt.tuning.samplers.surrogates import Surrogate, forest, process
@@ -205,8 +205,7 @@ def _tpe(space: Space, seed: int) -> BaseSampler:
     In groups: the parameters of a family are learnt together, from the family's trials.
     """
     del space
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    with unheard(optuna.exceptions.ExperimentalWarning):
         return optuna.samplers.TPESampler(
             seed=seed, multivariate=True, group=True, constant_liar=True
         )

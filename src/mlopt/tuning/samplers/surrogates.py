@@ -10,7 +10,6 @@ LION 2011 (SMAC), whose variance is that between trees.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ from optuna.trial import FrozenTrial
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
+from mlopt.hearing import unheard
 from mlopt.tuning.samplers.cube import CubeSampler, others, scores_of
 from mlopt.tuning.space.space import Space
 
@@ -110,8 +110,7 @@ def process(X: Array, y: Array, at: Array, seed: int) -> tuple[Array, Array]:
     lengths = Matern(np.ones(X.shape[1]), (1e-2, 1e2), nu=2.5)
     kernel = ConstantKernel() * lengths + WhiteKernel(1e-2, (1e-6, 1.0))
     model = GaussianProcessRegressor(kernel, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a parameter says nothing is no news
+    with unheard():  # that a parameter says nothing is no news
         model.fit(X, y)
         mean, deviation = model.predict(at, return_std=True)
     return mean, deviation

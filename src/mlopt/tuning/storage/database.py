@@ -130,7 +130,8 @@ def _fast_and_safe(connection: Any, record: Any) -> None:
 def save(engine: sqlalchemy.Engine, study_id: int, trials: Iterable[FrozenTrial]) -> None:
     """Bring the rows of ``trials`` up to date, in one transaction.
 
-    Trials that are finished in the database stay as they are.
+    Trials that are finished in the database stay as they are, but for those that were
+    pruned there and went on.
     """
     wanted = {trial.number: trial for trial in trials}
     with orm.Session(engine) as session, session.begin():
@@ -140,9 +141,15 @@ def save(engine: sqlalchemy.Engine, study_id: int, trials: Iterable[FrozenTrial]
             if row is None:
                 row = _row(study_id, wanted[number])
                 session.add(row)
-            elif row.state.is_finished():
+            elif row.state.is_finished() and not _went_on(row, wanted[number]):
                 continue
             _update(row, wanted[number])
+
+
+def _went_on(row: Any, trial: FrozenTrial) -> bool:
+    """Whether a trial that was pruned has more rungs now: there was more budget."""
+    known = {one.step for one in row.intermediate_values}
+    return row.state is TrialState.PRUNED and trial.intermediate_values.keys() > known
 
 
 def release(engine: sqlalchemy.Engine, study_id: int) -> None:

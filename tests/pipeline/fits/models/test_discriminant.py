@@ -19,6 +19,7 @@ import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.models.discriminant import MergedScatter
 from mlopt.pipeline.fits.registry import ways_of
+from mlopt.pipeline.profiling.shapes import stats_of
 from mlopt.stats import Stats
 
 N, D, K = 90, 5, 4
@@ -177,3 +178,12 @@ def test_a_constant_column_has_no_part_in_it(cuts: Any) -> None:
     without = fitted(model, X, Y, cuts)
     np.testing.assert_allclose(found.coef_[:, :-1], without.coef_, rtol=1e-9)
     np.testing.assert_allclose(found.intercept_, without.intercept_, rtol=1e-9)
+
+
+def test_a_tolerance_that_sums_of_squares_do_not_resolve_is_left_to_all_rows() -> None:
+    (way,) = ways_of(LinearDiscriminantAnalysis(tol=1e-10))
+    stats = stats_of(np.zeros((9, 3)), 9, 1)
+    assert "`tol`=1e-10" in way.refuses(LinearDiscriminantAnalysis(tol=1e-10), stats)
+    assert not way.refuses(LinearDiscriminantAnalysis(), stats)
+    loose = LinearDiscriminantAnalysis(solver="eigen", tol=1e-10)  # it asks nothing of tol
+    assert not way.refuses(loose, stats)

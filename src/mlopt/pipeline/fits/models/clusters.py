@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.pricing import arithmetic, scan, shape_of_stats
+from mlopt.hearing import unheard
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.fits.numbers.blockwise import as_before
@@ -139,9 +140,8 @@ def _best(found: list[Clusters]) -> Clusters:
 def _fitted(estimator: Any, rows: Rows, found: Clusters, centres: Any) -> Any:
     centres = centres.astype(rows.dtype)
     fitted = clone(estimator).set_params(init=centres, n_init=1, max_iter=1)
-    with warnings.catch_warnings():
-        # scikit-learn checks the parameters, and sets what `predict` needs
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # scikit-learn checks the parameters, and sets what `predict` needs
+    with unheard(ConvergenceWarning):
         fitted.fit(centres)
     as_before(fitted, estimator, "init", "n_init", "max_iter")
     fitted.cluster_centers_, fitted.labels_ = centres, found.labels

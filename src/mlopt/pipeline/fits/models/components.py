@@ -53,6 +53,8 @@ class Principal(Twin):
     def differs(self, estimator: Any, stats: Stats) -> str:
         if estimator.n_components == "mle":
             return "the number of components is to be guessed"
+        if estimator.n_components == 0:
+            return "no component is kept"
         if self.solver not in _ASKED.get(estimator.svd_solver, (self.solver,)):
             return f"svd_solver={estimator.svd_solver!r} was asked for"
         if stats.sparse and estimator.svd_solver in ("full", "randomized"):

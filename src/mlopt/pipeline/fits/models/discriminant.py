@@ -22,6 +22,7 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.pricing import shape_of_stats
 from mlopt.gd.row_products import gram_cost
+from mlopt.gd.sizes import HALF
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import together
@@ -73,6 +74,8 @@ class MergedScatter(Blockwise):
             return "the covariance is estimated from the rows"
         if estimator.shrinkage is not None and estimator.solver == "svd":
             return "shrinkage needs another solver"
+        if estimator.solver == "svd" and estimator.tol < 10 * HALF:
+            return f"`tol`={estimator.tol:g} is less than sums of squares tell"
         if estimator.priors is not None and (
             estimator.solver != "svd" or estimator.store_covariance
         ):

@@ -60,8 +60,9 @@ class MergedGaussians(Blockwise):
         columns = Columns.of(model, X)
         # Classes are known at the end only, and so are priors and the smoothing.
         model.set_params(priors=None, var_smoothing=0.0)
-        share = _fit(model, X, y, weight)
-        count = share * model.class_count_[:, None].astype(np.float64)
+        weight, most = _shares(y, weight)
+        share = _fit(model, X, y, weight) * most
+        count = (share * model.class_count_.astype(np.float64))[:, None]
         mean = model.theta_.astype(np.float64)
         each = (count, mean, count * model.var_)
         every = column_spread(validate_data(clone(model), X, dtype=np.float64))
@@ -92,6 +93,20 @@ class MergedGaussians(Blockwise):
         if model.priors is None:
             model.class_prior_ = model.class_count_ / model.class_count_.sum()
         return model
+
+
+def _shares(y: Any, weight: Any) -> tuple[Any, Any]:
+    """Weights as shares of the largest of their class, and that of each class.
+
+    scikit-learn takes a class of less than 1e-8 in all for one without rows: a block has
+    less than all rows have.
+    """
+    if weight is None:
+        return None, 1.0
+    classes, codes = np.unique(y, return_inverse=True)
+    most = np.zeros(len(classes))
+    np.maximum.at(most, codes, np.abs(np.asarray(weight, np.float64)))
+    return weight / np.where(most > 0, most, 1.0)[codes], most
 
 
 def _fit(model: Any, X: Any, y: Any, weight: Any) -> float:
@@ -155,10 +170,12 @@ class MergedCounts(Blockwise):
 
     def fitted(self, model: Any, statistics: ClassCounts) -> Any:
         _check_weights(statistics.rows)
-        # scikit-learn finds the same counts in two rows for each class: its sums, once,
-        # and zeros as often as makes up the number of its rows.
-        values = np.concatenate((statistics.values, np.zeros_like(statistics.values)))
-        weight = np.concatenate((np.ones_like(statistics.rows), statistics.rows - 1.0))
+        # scikit-learn finds the same counts in two rows for each class: its sums, and zeros
+        # that make up the number of its rows. Powers of two change no digit.
+        half = np.ldexp(np.sign(statistics.rows), np.frexp(statistics.rows)[1] - 1)
+        sums = statistics.values / np.where(half == 0, 1.0, half)[:, None]
+        values = np.concatenate((sums, np.zeros_like(sums)))
+        weight = np.concatenate((half, statistics.rows - half))
         X, y = statistics.columns.block(values), np.tile(statistics.classes, 2)
         if not isinstance(model, BernoulliNB):
             return model.fit(X, y, weight)

@@ -30,6 +30,9 @@ beyond ASCII belongs to a token; and a token a line."""
 # Characters beyond ASCII in no token of the default pattern: no letters, or single ones.
 _OUTSIDE = re.compile(r"[^\0-\x7f](?:(?<!\w)|(?<!\w\w)(?!\w))")
 # Tokens with none of these are told apart, and sorted, in n-grams as by themselves.
+_MOST_BYTES = 1 << 30
+"""Of a block's text for the kernel, which numbers bytes in 31 bits; tokens that are known
+come on top. Whoever has more is slow anyway."""
 _BREAKS = re.compile("[\0- ]")
 
 
@@ -122,7 +125,9 @@ def _has_lines(estimator: Any) -> bool:
 
 
 def _read(estimator: Any, documents: list[Any]) -> _Text | None:
-    """The text that the kernel reads; None when a token would break the lines."""
+    """The text that the kernel reads; None when a token would break the lines, or it is
+    more than the kernel can number.
+    """
     preprocess, tokenize = estimator.build_preprocessor(), estimator.build_tokenizer()
     default = estimator.token_pattern == _DEFAULT_PATTERN
     plain = (
@@ -145,6 +150,8 @@ def _read(estimator: Any, documents: list[Any]) -> _Text | None:
             return None
         text.pieces.append(_lines(tokens))
         text.kinds.append(_WORDS if default else _LINES)
+    if sum(map(len, text.pieces)) > _MOST_BYTES:
+        return None
     return text
 
 
@@ -170,11 +177,6 @@ def _by_kernel(
     pieces, kinds = first + text.pieces, [_LINES] * len(first) + text.kinds
     starts = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=starts[1:])
-    if starts[-1] > np.iinfo(np.int32).max:
-        raise InputError(
-            f"A block must hold less than 2 GiB of text, got {starts[-1]} bytes. "
-            "Use smaller blocks."
-        )
     codes, bounds, pool = code_tokens(
         np.frombuffer(b"".join(pieces), np.uint8),
         starts,

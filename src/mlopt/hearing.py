@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 _here = threading.local()
@@ -33,6 +33,16 @@ class _Thread:
         return _ALL if self.match("") else _NONE
 
 
+class _All:
+    """Matches whatever is said; each is another, to be taken out alone."""
+
+    pattern = _ALL
+
+    def match(self, text: str) -> bool:
+        del text
+        return True
+
+
 class _Again:
     """Matches what an operator has warned of before, of another block."""
 
@@ -50,16 +60,34 @@ class _Again:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
-    """What this thread warns of within the block is of samples alone: nobody hears it."""
-    with _ignored(_Thread()):
+def unheard(category: type[Warning] = Warning) -> Iterator[None]:
+    """What this thread warns of within the block nobody hears: it is of samples, or said
+    otherwise.
+    """
+    with _filtered("ignore", _Thread(), category):
+        yield
+
+
+@contextmanager
+def unheard_by_all(category: type[Warning] = Warning) -> Iterator[None]:
+    """The same of what all threads warn of."""
+    with _filtered("ignore", _All(), category):
+        yield
+
+
+@contextmanager
+def raised(*categories: type[Warning]) -> Iterator[None]:
+    """What this thread warns of within the block is an error."""
+    with ExitStack() as filters:
+        for category in categories:
+            filters.enter_context(_filtered("error", _Thread(), category))
         yield
 
 
 @contextmanager
 def heard_once() -> Iterator[None]:
     """What an operator warns of within the block is heard once, however rows are cut."""
-    with _ignored(_Again()):
+    with _filtered("ignore", _Again()):
         yield
 
 
@@ -74,9 +102,9 @@ def of_block(token: str) -> Iterator[None]:
 
 
 @contextmanager
-def _ignored(which: Any) -> Iterator[None]:
+def _filtered(action: str, which: Any, category: type[Warning] = Warning) -> Iterator[None]:
     # A filter asks its pattern, whatever that is: Python's own are regular expressions.
-    entry: Any = ("ignore", which, Warning, None, 0)
+    entry: Any = (action, which, category, None, 0)
     filters: Any = warnings.filters
     filters.insert(0, entry)
     try:
