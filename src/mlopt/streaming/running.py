@@ -219,7 +219,7 @@ class Running:
             if taken.batch.over:
                 with self.lock:
                     self.flow.given_up(taken)
-                    self._wake_source()
+                    self._source.wake()
                 return
             early = len(self.measured[at + 1].sizes) < SAMPLES
             began = clocks(early)
@@ -240,11 +240,11 @@ class Running:
             elif self._barrier and self.flow.too_large(taken.batch):
                 self._refuse(taken.batch)
             else:
-                self._wake_source()
+                self._source.wake()
 
     def _passed_on(self, at: int, taken: Taken) -> None:
         """Wake who may go on; the lock is held."""
-        self._wake_source()
+        self._source.wake()
         if at + 1 < len(self.gates):
             self.gates[at + 1].wake()
         elif self.gathering is not None:
@@ -260,7 +260,7 @@ class Running:
             for gate in self.gates:
                 gate.wake()
             request.arrived.notify()
-            self._wake_source()
+            self._source.wake()
             if self.gathering is not None or request.over:
                 return
             if (whole := self.flow.whole_result()) is not None:
@@ -278,7 +278,7 @@ class Running:
             self.flow,
             self.lock,
             self._start,
-            self._wake_source,
+            self._source.wake,
             self._finish,
             failed,
         )
@@ -296,7 +296,7 @@ class Running:
         self._fail(taken.batch, stage, error)
         with self.lock:
             self.flow.given_up(taken)
-            self._wake_source()
+            self._source.wake()
 
     def _fail(self, request: Request, stage: str, error: BaseException) -> None:
         if isinstance(error, ElsewhereError):
@@ -338,7 +338,7 @@ class Running:
             self.busy += now - self.busy_since
         request.arrived.notify_all()
         self._changed.notify_all()
-        self._wake_source()
+        self._source.wake()
         iterator, request.iterator = request.iterator, None
         answer, request.answer = request.answer, None  # a result is the caller's alone
         self.lock.release()
@@ -397,9 +397,6 @@ class Running:
             return gate.take()
         except StreamClosedError:
             return None
-
-    def _wake_source(self) -> None:
-        self._source.wake()
 
     # --- what is otherwise where stages run elsewhere
 
@@ -470,7 +467,7 @@ class Running:
         allowance = self.flow.allowance
         allowance.change(tuned.open, None if allowance.feeds is None else tuned.feeds)
         for _ in range(tuned.open):
-            self._wake_source()
+            self._source.wake()
         with suppress(RuntimeError):  # no more threads: it goes on with those that it has
             for _ in range(min(tuned.replicas[0], tuned.open) - OPEN):
                 self._start(self._make_feeds, SOURCE)
