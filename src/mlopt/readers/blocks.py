@@ -182,7 +182,7 @@ def _of_text(file: File, block_bytes: int, known: Known) -> Iterator[Any]:
     layout = layout_of(file, known.names)
     if any(name.startswith(UNNAMED) for name in layout.names):
         raise NotAlikeError(f"`{file.path}` has a column without a name: name it.")
-    if known.decimal == ",":
+    if known.decimal == "," and layout.separator != ",":
         raise NotAlikeError(f"only all rows tell the decimal sign of `{file.path}`")
     kinds = delimited.kinds_of(layout, known.texts)
     options = {**delimited.options_of(layout, "."), "dtype": kinds}

@@ -96,10 +96,11 @@ def _decided(
     pointed = any(name not in commas for name in points)
     sure = [name for name in commas if name not in points]
     either = bool(commas) and not listed and known.decimal is None
-    if sure or known.decimal == "," or (either and not pointed):
+    trained = known.decimal == "," and (bool(commas) or not listed)
+    if sure or trained or (either and not pointed):
         turned = stripped(_pandas(file, layout, ",", kinds))
         pointed = pointed or _has_points(frame, turned)
-        if (sure and not (listed and pointed)) or (known.decimal == "," and not pointed):
+        if (sure and not (listed and pointed)) or (trained and not pointed):
             # Everywhere then: 1.234 in another column is more than a thousand.
             said = commas[sure[0]].example if sure else "as in training"
             remarks = [f"numbers have a decimal comma: {said}"]
