@@ -63,6 +63,18 @@ def test_a_filter_of_the_users_stays() -> None:
             assert list(warnings.filters) == before
 
 
+def test_a_filter_that_another_puts_back_filters_nothing() -> None:
+    with unheard_by_all(UserWarning):
+        other = warnings.catch_warnings()
+        other.__enter__()
+    left = list(warnings.filters)
+    other.__exit__(None, None, None)
+    with warnings.catch_warnings():
+        warnings.filters[:] = [*left, *warnings.filters]  # type: ignore[index]
+        with pytest.raises(UserWarning):
+            warnings.warn("heard again", UserWarning, stacklevel=1)
+
+
 def test_files_that_threads_read_leave_no_filter(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,2\n" * 5000)

@@ -6,6 +6,7 @@ what another thread has set: here each context takes out what it put in, nothing
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -20,12 +21,14 @@ _ALL, _NONE = "", "(?!)"
 class _Thread:
     """Matches all that one thread warns of."""
 
+    over = False
+
     def __init__(self) -> None:
         self.thread = threading.get_ident()
 
     def match(self, text: str) -> bool:
         del text
-        return threading.get_ident() == self.thread
+        return threading.get_ident() == self.thread and not self.over
 
     @property
     def pattern(self) -> str:
@@ -34,25 +37,32 @@ class _Thread:
 
 
 class _All:
-    """Matches whatever is said; each is another, to be taken out alone."""
+    """Matches what begins so, whoever says it."""
 
-    pattern = _ALL
+    over = False
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def match(self, text: str) -> bool:
-        del text
-        return True
+        return text.startswith(self.text) and not self.over
+
+    @property
+    def pattern(self) -> str:
+        """For other filters."""
+        return _NONE if self.over else re.escape(self.text)
 
 
 class _Again:
     """Matches what an operator has warned of before, of another block."""
 
-    pattern = _NONE
+    pattern, over = _NONE, False
 
     def __init__(self) -> None:
         self.heard: set[tuple[str, str]] = set()
 
     def match(self, text: str) -> bool:
-        if not (token := getattr(_here, "token", "")):
+        if self.over or not (token := getattr(_here, "token", "")):
             return False
         before = (token, text) in self.heard
         self.heard.add((token, text))
@@ -69,9 +79,9 @@ def unheard(category: type[Warning] = Warning) -> Iterator[None]:
 
 
 @contextmanager
-def unheard_by_all(category: type[Warning] = Warning) -> Iterator[None]:
-    """The same of what all threads warn of."""
-    with _filtered("ignore", _All(), category):
+def unheard_by_all(category: type[Warning] = Warning, text: str = "") -> Iterator[None]:
+    """The same of what all threads warn of, if it begins with ``text``."""
+    with _filtered("ignore", _All(text), category):
         yield
 
 
@@ -110,6 +120,7 @@ def _filtered(action: str, which: Any, category: type[Warning] = Warning) -> Ite
     try:
         yield
     finally:
+        which.over = True  # wherever a thread that had other filters puts it back
         now: Any = warnings.filters
         for one in (filters, now):
             with suppress(ValueError):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn import linear_model
 
 import mlopt
+from mlopt.cluster import Threads
 from mlopt.gd import l1_training
 from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
@@ -178,9 +179,27 @@ def test_targets_share_the_columns_that_they_have_in_common(
     Y = X[:, :5] + rng.normal(size=(400, 5))
     ours = mlopt.Lasso(0.05, tol=1e-8).fit(X, Y)
     assert len(made) == 1
+    mlopt.LinearSVC(penalty="l1", dual=False, C=0.1).fit(X, Y[:, :3].argmax(axis=1))
+    assert len(made) == 2
     theirs = linear_model.Lasso(0.05, tol=1e-10).fit(X, Y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+
+
+def test_targets_are_fitted_alike_on_any_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1)) + 0.3 * rng.normal(size=(4000, 30))
+    Y = X @ rng.normal(size=(30, 8))
+
+    def fit(threads: int) -> Any:
+        rows = Rows.of(X, executor=Threads(threads), block_rows=4000)
+        rows = rows.attach(targets=Y, weights=np.ones((4000, 1)))
+        models = [Model("squared", 0.0, target=target, l1=1e-3) for target in range(8)]
+        training = L1Training(rows, models, stop=GradientNorm(1e-4), max_iter=1000)
+        training.advance(1)
+        return np.array([training.coefficients(target)[0][0] for target in range(8)])
+
+    np.testing.assert_array_equal(fit(1), fit(4))
 
 
 def test_nothing_new_is_begun_once_a_path_has_failed(

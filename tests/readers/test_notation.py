@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mlopt.readers import read_table
+from mlopt.readers.layout import _distinct
 from mlopt.readers.notation import cells_of, decimal_of, numbers_of
 from mlopt.readers.table import Known
 
@@ -200,3 +201,35 @@ def test_a_column_that_counts_rows_stays_where_the_training_had_it(write: Write)
 def test_targets_beyond_whole_numbers_of_64_bits_stay_floats(write: Write) -> None:
     path = write("1e20 1:1\n2e20 1:2\n3e20 1:3\n")
     np.testing.assert_array_equal(read_table(path).y, [1e20, 2e20, 3e20])
+
+
+def test_a_point_in_a_cell_tells_of_commas_in_others(write: Write) -> None:
+    table = read_table(write("y;pay\n0;1,500\n1;12.5\n0;2,250\n1;9.75\n"))
+    np.testing.assert_array_equal(table.X["pay"], [1500, 12.5, 2250, 9.75])
+
+
+def test_digits_behind_a_zero_are_no_thousands(write: Write) -> None:
+    table = read_table(write('a,b\n"0,125",1\n"0,250",2\n'))
+    np.testing.assert_array_equal(table.X["a"], [0.125, 0.25])
+    known = Known(("a", "b"), decimal=",")
+    plain = read_table(write("a,b\n0.123,1\n0.456,2\n"), known=known)
+    np.testing.assert_array_equal(plain.X["a"], [0.123, 0.456])
+
+
+def test_points_of_plain_numbers_are_known_of_a_training(write: Write) -> None:
+    table = read_table(write("y;weight;pay\n0;60.5;10500\n1;61.5;4500\n"))
+    assert table.decimal == "."
+    known = Known(table.names, decimal=table.decimal)
+    found = read_table(write("y;weight;pay\n0;61;4,500\n1;62;5,500\n"), known=known)
+    np.testing.assert_array_equal(found.X["pay"], [4500, 5500])
+
+
+def test_what_nothing_tells_is_a_doubt(write: Write) -> None:
+    table = read_table(write("y;pay\n0;1,500\n1;2,250\n"))
+    assert table.doubts == ("`pay`: '1,500' is read as 1.5",)
+    assert not read_table(write("y;pay;share\n0;1500;5%\n1;2250;7%\n")).doubts
+    assert not read_table(write(POINTS)).doubts
+
+
+def test_many_columns_of_one_name_are_told_apart_at_once() -> None:
+    assert len({*_distinct(["0"] * 50_000)}) == 50_000

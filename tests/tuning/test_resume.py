@@ -176,6 +176,7 @@ def test_a_trial_that_was_pruned_and_went_on_is_stored(tmp_path: Path) -> None:
             stored = study.trials[number]
             assert stored.state.name == more["state"][number]
             assert max(stored.intermediate_values) == more["passes"][number]
+            assert stored.value == pytest.approx(more["mean_test_score"][number])
             went_on += 1
         np.testing.assert_array_equal(again["passes"], more["passes"])
     assert went_on > 0

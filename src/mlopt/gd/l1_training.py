@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,9 +151,10 @@ class L1Training(SolvedAtOnce):
         paths = self._paths()
         with between_passes():
             if isinstance(self.rows.executor, Threads):
-                alike = Counter(map(_rows_kind, paths))
+                whole = (path for path in paths if not self._condenses(path))
+                alike = Counter(map(_rows_kind, whole))
                 shared = {kind: _Shared(paths) for kind, paths in alike.items()}
-                chains = [self._chain(path, shared[_rows_kind(path)]) for path in paths]
+                chains = [self._chain(path, shared) for path in paths]
                 for _, number, found in self._ends(paths, chains, even=self._may_share()):
                     self._arrive(number, found)
                 return
@@ -168,12 +169,11 @@ class L1Training(SolvedAtOnce):
             for number, found in zip(path.numbers, path.found, strict=True):
                 self._arrive(number, found)
 
-    def _chain(self, path: Path, shared: _Shared) -> Iterator[Found]:
+    def _chain(self, path: Path, shared: Mapping[Hashable, _Shared]) -> Iterator[Found]:
         """The models of a path of rows in this process, as they are asked for."""
-        condenses = self._condenses(path)
-        yield from _along(
-            path, self._few(path) if condenses else shared.of(self._whole, path)
-        )
+        if self._condenses(path):
+            return _along(path, self._few(path))
+        return _on_shared(path, shared[_rows_kind(path)], self._whole)
 
     def _may_share(self) -> bool:
         """Whether paths are limited, and there is room for a copy of the rows for each."""
@@ -241,16 +241,22 @@ class _Shared:
 
     def __init__(self, paths: int) -> None:
         self._paths = self._left = paths
-        self._making, self._known = threading.Lock(), cast("Columns | None", None)
+        self._making = threading.Lock()
+        self._known: Columns | None = None
 
     def of(self, rows: Rows, path: Path) -> Columns:
         """Those of a path that begins."""
         with self._making:
-            given = path, self._paths, self._known
-            columns: Columns = rows.first(_of_set, *given)
+            known: Columns = self._known or rows.first(_of_set, path, self._paths)
+            # Nobody works on it: what paths find out by the way is theirs alone.
+            columns: Columns = rows.first(_of_set, path, self._paths, known)
             self._left -= 1
-            self._known = columns if self._left else None
+            self._known = known if self._left else None
         return columns
+
+
+def _on_shared(path: Path, shared: _Shared, rows: Rows) -> Iterator[Found]:
+    yield from _along(path, shared.of(rows, path))
 
 
 def _on_block(block: Block, path: Path) -> Path:

@@ -165,9 +165,11 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         else:
             targets, weights = self._against_the_rest(sample, codes, costs)
         outputs = self._planes // targets.shape[1]
+        totals, planes = weights.sum(axis=0), range(targets.shape[1])
+        sets = planes if len(totals) > 1 else [0] * len(planes)
         models = [
-            self._model(float(total), number, outputs)
-            for number, total in enumerate(weights.sum(axis=0))
+            self._model(float(totals[rowset]), number, rowset, outputs)
+            for number, rowset in zip(planes, sets, strict=True)
         ]
         rows = weighted(sample.rows, targets, weights)
         seed = int(check_random_state(self.random_state).randint(2**31))
@@ -176,15 +178,19 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _against_the_rest(
         self, sample: Sample, codes: Array, costs: Array
     ) -> tuple[Array, Array]:
-        """Targets -1 and 1, and weights of the rows: of each plane, (n, planes)."""
+        """Targets -1 and 1, (n, planes), and weights of the rows: of each plane, or of all
+        where classes weigh the same.
+        """
         if self._planes == 1:
             signs = np.where(codes == 1, 1.0, -1.0)
             return signs[:, None], (sample.weights * costs[codes])[:, None]
         own = codes[:, None] == np.arange(self._planes)
+        if (costs == 1.0).all():
+            return np.where(own, 1.0, -1.0), sample.weights[:, None]
         weights = sample.weights[:, None] * np.where(own, costs, 1.0)
         return np.where(own, 1.0, -1.0), weights
 
-    def _model(self, weight: float, number: int, outputs: int) -> Model:
+    def _model(self, weight: float, number: int, rowset: int, outputs: int) -> Model:
         strength, scaling = self._penalty(weight, self.C), self.intercept_scaling
         own: dict[str, Any] = {"l2": strength, "intercept_l2": strength / scaling**2}
         if self.penalty == "l1":
@@ -192,6 +198,6 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             if self.fit_intercept:
                 own["intercept_l1"] = strength / scaling
         return Model(
-            self.loss, rowset=number, target=number, outputs=outputs,
+            self.loss, rowset=rowset, target=number, outputs=outputs,
             fit_intercept=self.fit_intercept, **own,
         )  # fmt: skip

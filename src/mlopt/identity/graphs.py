@@ -25,7 +25,7 @@ _LONGEST_PATH = 4096
 """Characters that a path may have on Linux."""
 _MOST_FILES = 10_000
 """In a folder: to look at so many takes about a tenth of a second."""
-_SCHEME = re.compile(r"[A-Za-z][\w+.:-]*")
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*")
 _MAGIC = re.compile(r"[*?[]")
 """What makes a name a pattern of names."""
 
@@ -95,9 +95,9 @@ def _state(path: str) -> str:
 def _matches(pattern: str) -> list[Path]:
     """What a pattern stands for, in a folder that is there and is not the root of all."""
     folder, slash, _ = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")
-    if (slash and not folder) or not Path(folder).is_dir():
+    if not folder or not Path(folder).is_dir():  # of `*.csv` nobody knows that it is a name
         return []
-    if "**" in pattern:
+    if "**" in pattern.split("/"):
         raise Unidentified("a pattern of folders within folders")
     return _few(Path(folder).glob(pattern[len(folder + slash) :]))
 

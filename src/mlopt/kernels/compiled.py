@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 from numba import config, njit, types
 from numba.core import event
 from numba.extending import intrinsic
@@ -67,6 +68,8 @@ def kernel(function: Callable[..., Any]) -> Any:
         cache = jitted._cache
         file = cache._cache_file
         file._source_stamp = (file._source_stamp, _DIGEST)
+        # Nor is what an index names and nobody could save the code of another source.
+        file._data_name_pattern = f"{_DIGEST[:8]}-{file._data_name_pattern}"
         cache.load_overload = compiling.loading()(cache.load_overload)
         cache.save_overload = _saving(cache)
     _kernels.append(jitted)
@@ -81,22 +84,13 @@ def _saving(cache: Any) -> Callable[..., None]:
     save = cache.save_overload
 
     def save_overload(signature: Any, compiled: Any) -> None:
-        with suppress(OSError), _one_at_a_time(Path(cache.cache_path)):
-            save(signature, compiled)
+        with suppress(OSError, NotImplementedError):  # or a file system without locks
+            folder = Path(cache.cache_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder / "kernels.lock"):
+                save(signature, compiled)
 
     return save_overload
-
-
-@contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    with ExitStack() as held:
-        with suppress(OSError, ImportError):  # no locks there
-            import fcntl
-
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = held.enter_context((folder / "kernels.lock").open("ab"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def missing(*modules: str) -> int:

@@ -41,7 +41,7 @@ _SAMPLED: Mapping[str, Any] = {
     "SVRG": references.svrg,
 }
 _MAX_ITER = 1000
-"""Passes of a query that gives no ITERATIONS, as in ML4all."""
+"""Passes of a query that gives no MAX_ITER, as in ML4all."""
 _SAMPLER = "shuffled_partition"
 
 

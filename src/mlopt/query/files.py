@@ -95,21 +95,22 @@ class Library:
         """
         whole = ast.Source(source.path, None, source.parser)
         if whole not in self.sheets:
-            self.sheets[whole] = _sheet(self._read(source))
+            table = self._read(source)
+            for doubt in table.doubts:
+                said = f"`{table.path}`: {doubt}. Write numbers plainly to be sure."
+                warnings.warn(said, InputWarning, stacklevel=2)
+            self.sheets[whole] = _sheet(table)
         return self.sheets[whole]
 
     def _read(self, source: ast.Source) -> Table:
         path, parser = source.path.value, source.parser
         if parser is None:
-            table = read_table(
+            return read_table(
                 path,
                 columns=self.columns,
                 numbered_from=self.numbered_from,
                 known=self.known,
             )
-            for remark in table.remarks:
-                warnings.warn(f"`{path}`: {remark}.", InputWarning, stacklevel=2)
-            return table
         if parser.value in self.functions:
             return _of_user(self.functions[parser.value](path), format_source(source))
         check_parser(parser, self.text, self.functions)

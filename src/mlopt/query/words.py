@@ -39,7 +39,6 @@ ALGORITHMS = (
     "cholesky",
     "svd",
     "sparse_cg",
-    "sketched_cg",
 )
 """ML4all's algorithms, then solvers by the names that the estimators have for them."""
 

@@ -24,11 +24,12 @@ def read(file: File, target: str | int | None, known: Known = UNKNOWN) -> Table:
     """A text of rows, one a line."""
     layout = layout_of(file, known.names)
     title = [f"above the table stands {layout.title!r:.80}"] if layout.title else []
-    frame, remarks, decimal = _tidy(file, layout, known)
+    frame, remarks, decimal, doubts = _tidy(file, layout, known)
     table = table_of(frame, target, file.path)
     table = replace(
         table,
         remarks=(*title, *remarks),
+        doubts=doubts,
         decimal=decimal,
         written=partial(_as_written, file, layout),
     )
@@ -70,45 +71,59 @@ def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
     return stripped(_pandas(file, layout, ".", kinds_of(layout, texts)))
 
 
-def _tidy(file: File, layout: Layout, known: Known) -> tuple[Any, list[str], str | None]:
-    """The values, what must be said about how they were read, and the decimal sign where
-    it is known.
+def _tidy(
+    file: File, layout: Layout, known: Known
+) -> tuple[Any, list[str], str | None, tuple[str, ...]]:
+    """The values, what must be said about how they were read, the decimal sign where it is
+    known, and what was said of numbers of which it is not.
     """
     kinds = kinds_of(layout, known.texts)
     frame = stripped(_pandas(file, layout, ".", kinds))
-    frame, found, decimal, remarks = _decided(file, layout, known, kinds, frame)
-    remarks += [f"`{name}`: {one.example}" for name, one in found.items()]
+    frame, found, decimal, remarks, both = _decided(file, layout, known, kinds, frame)
+    said = {name: f"`{name}`: {one.example}" for name, one in found.items()}
+    remarks += said.values()
     for name, one in found.items():
         frame[name] = one.values
     unnamed = [n for n in frame if n.startswith(UNNAMED) and n not in known.names]
     nothing = [name for name in unnamed if _says_nothing(frame[name])]
-    return frame.drop(columns=nothing), remarks, decimal
+    doubts = tuple(said[name] for name in both)
+    return frame.drop(columns=nothing), remarks, decimal, doubts
 
 
 def _decided(
     file: File, layout: Layout, known: Known, kinds: Mapping[str, type], frame: Any
-) -> tuple[Any, dict[str, Numbers], str | None, list[str]]:
+) -> tuple[Any, dict[str, Numbers], str | None, list[str], list[str]]:
     """The values, the columns of text that are numbers in people's notation, the decimal
-    sign where the file or a training tells it, and what must be said of it.
+    sign where the file or a training tells it, what must be said of it, and which of the
+    columns nothing tells it of.
     """
     listed = layout.separator == ","  # a comma within a number is then within quotes
     points, commas = (_written_numbers(frame, mark, kinds) for mark in ".,")
-    pointed = any(name not in commas for name in points)
+    pointed = not all(are_written(frame[name], ",") for name in points)
     sure = [name for name in commas if name not in points]
-    either = bool(commas) and not listed and known.decimal is None
+    both = [name for name in commas if name in points]
+    both = [name for name in both if not points[name].values.equals(commas[name].values)]
+    either = bool(both) and not listed and known.decimal is None
     trained = known.decimal == "," and (bool(commas) or not listed)
-    if sure or trained or (either and not pointed):
+    if (sure and not listed) or ((sure or trained or either) and not pointed):
         turned = stripped(_pandas(file, layout, ",", kinds))
         pointed = pointed or _has_points(frame, turned)
         if (sure and not (listed and pointed)) or (trained and not pointed):
             # Everywhere then: 1.234 in another column is more than a thousand.
             said = commas[sure[0]].example if sure else "as in training"
             remarks = [f"numbers have a decimal comma: {said}"]
-            return turned, _written_numbers(turned, ",", kinds), ",", remarks
+            return turned, _written_numbers(turned, ",", kinds), ",", remarks, []
     if either and not pointed:
-        return frame, points | commas, None, []
+        return frame, points | commas, None, [], both
     rest = {name: commas[name] for name in sure}
-    return frame, points | rest, "." if points or known.decimal == "." else None, []
+    decimal = "." if points or known.decimal == "." or _has_fractions(frame) else None
+    return frame, points | rest, decimal, [], []
+
+
+def _has_fractions(frame: Any) -> bool:
+    """Whether a number was read with a decimal point."""
+    floats = frame.select_dtypes("floating")
+    return any(bool((floats[name] % 1 > 0).any()) for name in floats)
 
 
 def kinds_of(layout: Layout, texts: Collection[str]) -> dict[str, type]:

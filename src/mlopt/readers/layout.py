@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -304,10 +304,10 @@ def _padded(header: Sequence[str], rest: Sequence[Sequence[str]], width: int) ->
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names made different by a number: a, a.1; and a name for columns without one."""
     given = [name.strip() or f"{UNNAMED}{at}" for at, name in enumerate(names)]
-    result = dict[str, None]()
+    numbers, result = defaultdict[str, Iterator[int]](lambda: count(1)), dict[str, None]()
+    taken = set(given)
     for name in given:
-        others = (f"{name}.{n}" for n in count(1))
-        free = (one for one in others if one not in result and one not in given)
+        free = (one for n in numbers[name] if (one := f"{name}.{n}") not in taken)
         result[next(free) if name in result else name] = None
     return tuple(result)
 

@@ -14,7 +14,7 @@ import numpy as np
 _SYMBOLS = "$€£¥%"
 _SIGN = rf"[+-]?\s?[{_SYMBOLS}]?\s?[+-]?"
 _PATTERNS = {
-    mark: rf"{_SIGN}(?:(?:\d{{1,3}}(?:{group}\d{{3}})+|\d+)(?:{mark_}\d+)?|{mark_}\d+)"
+    mark: rf"{_SIGN}(?:(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d+)(?:{mark_}\d+)?|{mark_}\d+)"
     rf"\s?[{_SYMBOLS}]?"
     for mark, mark_, group in ((".", r"\.", ","), (",", ",", r"[. \u00a0\u202f'’]"))
 }

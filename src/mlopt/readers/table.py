@@ -57,6 +57,8 @@ class Table:
         Their numbers in the file, from 0, where it has others that say nothing; else empty.
     remarks : tuple of str
         What a reader decided that another might not have, as sentences.
+    doubts : tuple of str
+        Those of them for which nothing speaks: numbers that may mean another.
     numbered_from : int or None
         The number of the first column in a LIBSVM file, 0 or 1.
     decimal : str or None
@@ -73,6 +75,7 @@ class Table:
     names: tuple[str, ...]
     numbers: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     numbered_from: int | None = None
     decimal: str | None = None
     written: Callable[[str], Any] | None = None

@@ -180,7 +180,7 @@ class Stream:
                     "`sample` must be left out while a stream with `gather` is open: the "
                     "plan holds what was measured of its requests. Or close it first."
                 )
-            self.submit(sample).result()
+            list(self.run([sample]))
         elif sample is not None:
             trial = self._copy()
             trial._gather, trial._observer = None, ignore

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from numbers import Integral
@@ -16,6 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer
 
 from mlopt import events
+from mlopt.hearing import unheard_by_all
 from mlopt.identity import join, token_of
 from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
@@ -41,6 +41,10 @@ TEST_SCORING: Mapping[str, tuple[str, ...]] = {
     "multiclass": ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss"),
     "continuous": ("r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"),
 }
+
+
+_NO_SCORES = "One or more of the"
+"""As scikit-learn says it."""
 
 
 def sweep(
@@ -106,10 +110,8 @@ def sweep(
         clock.tell(_search_sentence(search, config.search))
         stopped = False
         try:
-            with warnings.catch_warnings():
-                # Failed trials are told as events, and listed in the report.
-                warnings.simplefilter("ignore", FitFailedWarning)
-                warnings.filterwarnings("ignore", ".*scores are non-finite", UserWarning)
+            # Failed trials are told as events, and listed in the report.
+            with unheard_by_all(FitFailedWarning), unheard_by_all(UserWarning, _NO_SCORES):
                 search.fit(prepared.X, prepared.y)
         except KeyboardInterrupt:
             if interrupts.insisted or not hasattr(search, "best_index_"):

@@ -48,3 +48,11 @@ def test_counts_of_classes_that_weigh_little(kind: type, light: float) -> None:
     theirs = kind().fit(X, y, weight)
     for name in ("class_count_", "class_log_prior_", "feature_log_prob_"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_may_be_a_column() -> None:
+    random = np.random.default_rng(0)
+    X, y, weight = random.normal(size=(50, 2)), np.arange(50) % 2, random.uniform(1, 2, 50)
+    ours = by_blocks(GaussianNB(), X, y[:, None], weight, 20)
+    np.testing.assert_allclose(ours.theta_, GaussianNB().fit(X, y, weight).theta_)

@@ -67,9 +67,7 @@ class Columns:
         """The same columns with another target, about its mean with an ``intercept``."""
         about = float(self.c @ y) if intercept else 0.0
         other = replace(self, y=y - about if about else y, about=about)
-        known = {"moments", "uniform"} & vars(self).keys()
-        if "products" in vars(self) and self.products.whole is not None:
-            known.add("products")  # they grow no more
+        known = {"moments", "uniform", "products"} & vars(self).keys()
         vars(other).update({name: vars(self)[name] for name in known})
         return other
 

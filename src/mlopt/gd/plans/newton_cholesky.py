@@ -36,6 +36,7 @@ from mlopt.costs import Cost
 from mlopt.gd import gap
 from mlopt.gd.batch import Batch, Pairs
 from mlopt.gd.columns import Model, layout
+from mlopt.gd.curvature import weight_sums
 from mlopt.gd.joint_hessian import Inverse, curved_rows, inverse_of, joint_hessian
 from mlopt.gd.passes import Evaluation, Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
@@ -67,7 +68,10 @@ def _start(rows: Rows, model: Model) -> tuple[Floats, Floats] | None:
     if not size:
         return None
     near = model.outputs * (rows.d + 1) / size
-    part = Newton(draw(rows, size), model, tol=near, max_passes=_STEPS)
+    sample = draw(rows, size)
+    if not (sample.map_reduce(weight_sums, np.add) > 0).all():
+        return None
+    part = Newton(sample, model, tol=near, max_passes=_STEPS)
     part.advance(_STEPS)
     return part.coefficients()
 

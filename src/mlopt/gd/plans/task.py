@@ -361,7 +361,8 @@ def problem_of(
         loss, task.l2, outputs=outputs, delta=task.delta, fit_intercept=task.intercept,
         l1=task.l1, positive=task.positive,
     )  # fmt: skip
-    even = bool((weights == weights[0]).all())
+    kept = weights[weights > 0] if attached.n < rows.n else weights
+    even = bool((kept == kept[0]).all())
     return Problem(task, attached, (model,), classes, even=even)
 
 

@@ -148,8 +148,8 @@ def save(engine: sqlalchemy.Engine, study_id: int, trials: Iterable[FrozenTrial]
 
 def _went_on(row: Any, trial: FrozenTrial) -> bool:
     """Whether a trial that was pruned has more rungs now: there was more budget."""
-    known = {one.step for one in row.intermediate_values}
-    return row.state is TrialState.PRUNED and trial.intermediate_values.keys() > known
+    pruned = row.state is TrialState.PRUNED
+    return pruned and len(trial.intermediate_values) > len(row.intermediate_values)
 
 
 def release(engine: sqlalchemy.Engine, study_id: int) -> None:
@@ -197,9 +197,11 @@ def _update(row: Any, trial: FrozenTrial) -> None:
     row.datetime_complete = trial.datetime_complete
     _set_attributes(row, trial.user_attrs)
     _set_intermediate_values(row, trial.intermediate_values)
-    if trial.value is not None and not row.values:
+    if trial.value is not None:
         value, kind = models.TrialValueModel.value_to_stored_repr(trial.value)
-        row.values.append(models.TrialValueModel(objective=0, value=value, value_type=kind))
+        if not row.values:
+            row.values.append(models.TrialValueModel(objective=0))
+        row.values[0].value, row.values[0].value_type = value, kind
 
 
 def _set_attributes(row: Any, attributes: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, as_before, filled
@@ -103,7 +103,7 @@ def _shares(y: Any, weight: Any) -> tuple[Any, Any]:
     """
     if weight is None:
         return None, 1.0
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     most = np.zeros(len(classes))
     np.maximum.at(most, codes, np.abs(np.asarray(weight, np.float64)))
     return weight / np.where(most > 0, most, 1.0)[codes], most

@@ -30,9 +30,6 @@ beyond ASCII belongs to a token; and a token a line."""
 # Characters beyond ASCII in no token of the default pattern: no letters, or single ones.
 _OUTSIDE = re.compile(r"[^\0-\x7f](?:(?<!\w)|(?<!\w\w)(?!\w))")
 # Tokens with none of these are told apart, and sorted, in n-grams as by themselves.
-_MOST_BYTES = 1 << 30
-"""Of a block's text for the kernel, which numbers bytes in 31 bits; tokens that are known
-come on top. Whoever has more is slow anyway."""
 _BREAKS = re.compile("[\0- ]")
 
 
@@ -103,7 +100,7 @@ def code_documents(
             "Iterable over raw text documents expected, string object received."
         )
     rows = documents if isinstance(documents, list) else list(documents)
-    text = _read(estimator, rows) if _has_lines(estimator) else None
+    text = _read(estimator, rows, known) if _has_lines(estimator) else None
     if text is None:
         return _ascending(*_by_dictionary(estimator, rows), whole=True)
     tokens, codes, bounds = _by_kernel(text, known)
@@ -124,7 +121,9 @@ def _has_lines(estimator: Any) -> bool:
     return estimator.analyzer == "word" and estimator.tokenizer is None
 
 
-def _read(estimator: Any, documents: list[Any]) -> _Text | None:
+def _read(
+    estimator: Any, documents: list[Any], known: Sequence[str] | None
+) -> _Text | None:
     """The text that the kernel reads; None when a token would break the lines, or it is
     more than the kernel can number.
     """
@@ -150,9 +149,8 @@ def _read(estimator: Any, documents: list[Any]) -> _Text | None:
             return None
         text.pieces.append(_lines(tokens))
         text.kinds.append(_WORDS if default else _LINES)
-    if sum(map(len, text.pieces)) > _MOST_BYTES:
-        return None
-    return text
+    size = sum(map(len, text.pieces)) + (0 if known is None else len(_lines(known)))
+    return text if size <= np.iinfo(np.int32).max else None
 
 
 @contextmanager
