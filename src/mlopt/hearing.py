@@ -80,8 +80,11 @@ def unheard(category: type[Warning] = Warning) -> Iterator[None]:
 
 @contextmanager
 def unheard_by_all(category: type[Warning] = Warning, text: str = "") -> Iterator[None]:
-    """The same of what all threads warn of, if it begins with ``text``."""
-    with _filtered("ignore", _All(text), category):
+    """The same of what all threads warn of, if it begins with ``text``.
+
+    What scikit-learn's own threads put back by turns is undone at the end.
+    """
+    with warnings.catch_warnings(), _filtered("ignore", _All(text), category):
         yield
 
 
