@@ -52,12 +52,12 @@ test-oldest: export OPENBLAS_NUM_THREADS = 1
 test-oldest: export MLOPT_TESTS = quick
 # Another Numba would write over the kernels of the usual environment.
 test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/.venv-oldest/kernels
-test-oldest: .venv-oldest
+test-oldest: .venv-oldest/.installed
 	.venv-oldest/bin/python -m pytest $(QUICK)
 
-.venv-oldest: pyproject.toml constraints-oldest.txt
-	test -x $@/bin/python || $(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check \
+.venv-oldest/.installed: pyproject.toml constraints-oldest.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints-oldest.txt -e '.[dev]'
 	touch $@
 
@@ -76,7 +76,7 @@ lint: install
 	$(BIN)/lint-imports
 
 bench: export DASK_MLOPT__REMEMBER = false
-bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
+bench: install $(addsuffix /.installed,.venv-dask-ml .venv-peers .venv-factors .venv-serving-peers)
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/blocks.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
@@ -113,24 +113,28 @@ bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
 	$(BIN)/python benchmarks/applications/patches.py
 
 # The newest versions that dask-ml's searches work with, apart from ours.
-.venv-dask-ml: benchmarks/dask-ml.txt
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/dask-ml.txt
+.venv-dask-ml/.installed: benchmarks/dask-ml.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Other solvers of linear models.
-.venv-peers: benchmarks/peers.txt
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+.venv-peers/.installed: benchmarks/peers.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Other factorizations of ratings.
-.venv-factors: benchmarks/factors.txt
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/factors.txt
+.venv-factors/.installed: benchmarks/factors.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Another service, which is given our models.
-.venv-serving-peers: benchmarks/serving-peers.txt
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/serving-peers.txt
+.venv-serving-peers/.installed: benchmarks/serving-peers.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e . -r $<
+	touch $@
 
 clean:
 	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers demo

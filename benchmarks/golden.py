@@ -139,7 +139,7 @@ def searched(metric):
 
         X, y, _, _ = search.load("adult", None)
         values = np.logspace(-4, 4, 16).tolist()
-        return lambda: chosen(search.ours(values, metric, None).fit(X, y))
+        return lambda: chosen(search.ours(values, metric, None, JOBS).fit(X, y))
 
     return prepare
 

@@ -16,9 +16,12 @@ usage: growth.py [--families hist,forest,svc,knn,tree] [--rows 10000] [--runs 3]
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 import warnings
+
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
 
 import numpy as np
 from scipy.stats import loguniform

@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import tempfile
 import time
@@ -235,20 +236,24 @@ def loosest(makers, value, X, y):
 
 
 def raced(contestants, X, y):
-    """Print seconds of each search, ours first, and how far its best score is."""
+    """Print seconds of each search, ours first, and how far its best score is.
+
+    The median of three runs, or of as many as begin within half a minute.
+    """
     ours = score = None
     for label, make in contestants.items():
         seconds = []
-        for _ in range(3 if ours is None else 1):
+        while not seconds or (len(seconds) < 3 and sum(seconds) < 30):
             search = make()
             start = time.perf_counter()
             search.fit(X, y)
             seconds.append(time.perf_counter() - start)
-        ours = min(seconds) if ours is None else ours
+        took = statistics.median(seconds)
+        ours = took if ours is None else ours
         found = getattr(search, "best_score_", None)
         score = found if score is None else score
         apart = "" if found is None else f"  best score off by {abs(found - score):.1e}"
-        print(f"  {label:44} {min(seconds):8.2f} s  {min(seconds) / ours:6.1f}x{apart}")
+        print(f"  {label:44} {took:8.2f} s  {took / ours:6.1f}x{apart}")
 
 
 def search():

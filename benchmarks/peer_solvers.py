@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -178,19 +177,19 @@ def vowpal_wabbit(X, y, l2, tol):
         f"--cache_file {path}.cache --quiet"
     )
     seconds = time.perf_counter() - start
-    coef = np.array([workspace.get_weight_from_name(f"f{j}") for j in range(X.shape[1])])
+    coef = np.array([workspace.get_weight_from_name(str(j)) for j in range(X.shape[1])])
     return coef, workspace.get_weight(CONSTANT), seconds
 
 
 def _written(X, y):
-    path = Path(tempfile.gettempdir()) / f"mlopt_peer_{X.shape[0]}.vw"
+    path = Path(sys.argv[1]).with_suffix(".vw")  # beside the data, and gone with them
     if not path.exists():
         rows = sparse.csr_matrix(X)
         with path.open("w") as out:
             for i, label in enumerate(y):
                 part = slice(rows.indptr[i], rows.indptr[i + 1])
                 pairs = zip(rows.indices[part], rows.data[part], strict=True)
-                text = " ".join(f"f{j}:{v:.8g}" for j, v in pairs)
+                text = " ".join(f"{j}:{v:.8g}" for j, v in pairs)
                 out.write(f"{1 if label == 1 else -1} | {text}\n")
     return path
 
@@ -218,15 +217,14 @@ PEERS = {
 
 def ladder(fit, task, X, y, l2, limit):
     """[seconds, objective] of runs with tighter and tighter tolerances."""
-    runs, spent = [], 0.0
+    runs = []
     for tol in TOLERANCES:
         start = time.perf_counter()
         with contextlib.redirect_stdout(sys.stderr):
             coef, intercept, *own = fit(X, y, l2, tol)
         took = own[0] if own else time.perf_counter() - start
         runs.append((took, objective(task, X, y, l2, coef, intercept)))
-        spent += took
-        if spent > limit:
+        if took > limit:
             break
     return runs
 

@@ -21,6 +21,7 @@ import argparse
 import gc
 import gzip
 import json
+import os
 import statistics
 import time
 import warnings
@@ -28,6 +29,9 @@ import warnings
 warnings.filterwarnings("ignore")
 
 import datasets
+
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
+
 import numpy as np
 import pandas as pd
 import sklearn.pipeline

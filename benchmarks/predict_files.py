@@ -149,7 +149,7 @@ def killed(model: Path, data: Path, output: Path, after: int) -> None:
     """Kill a run when some files are there; look at what is, and go on."""
     command = [sys.executable, "-c", CHILD, str(model), str(output), str(data)]
     worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    while len(list(output.glob("*.csv"))) < after:
+    while len(list(output.glob("*.csv"))) < after and worker.poll() is None:
         time.sleep(0.02)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()

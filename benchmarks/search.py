@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -35,6 +36,8 @@ import warnings
 from pathlib import Path
 
 warnings.filterwarnings("ignore")
+
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
 
 import numpy as np
 from datasets import load

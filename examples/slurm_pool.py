@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         from dask_jobqueue import SLURMCluster
 
+        given.storage.mkdir(parents=True, exist_ok=True)
+
         # Between nodes lines must be TLS; dask-jobqueue makes certificates for the job.
         security = distributed.Security.temporary()
         cluster = SLURMCluster(

@@ -92,7 +92,7 @@ def ctrl_c() -> Iterator[None]:
 @pytest.fixture
 def data() -> Path:
     """The folder of real data beside the project; tests that need it skip without it."""
-    folder = ROOT.parent / "shared/data"
+    folder = Path(os.environ.get("MLOPT_DATA", ROOT.parent / "shared/data"))
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside this checkout")
     return folder

@@ -21,6 +21,7 @@ from types import ModuleType
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "2")
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
 warnings.filterwarnings("ignore")
 
 ROOT = Path(__file__).parents[2]
