@@ -18,10 +18,14 @@ _ALL, _NONE = "", "(?!)"
 """Regular expressions, for who wants one: scikit-learn hands filters on to its tasks."""
 
 
-class _Thread:
-    """Matches all that one thread warns of."""
+class _Matcher:
+    """What a filter asks, until its block is over, wherever others put it back later."""
 
     over = False
+
+
+class _Thread(_Matcher):
+    """Matches all that one thread warns of."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -36,10 +40,8 @@ class _Thread:
         return _ALL if self.match("") else _NONE
 
 
-class _All:
+class _All(_Matcher):
     """Matches what begins so, whoever says it."""
-
-    over = False
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -53,10 +55,10 @@ class _All:
         return _NONE if self.over else re.escape(self.text)
 
 
-class _Again:
+class _Again(_Matcher):
     """Matches what an operator has warned of before, of another block."""
 
-    pattern, over = _NONE, False
+    pattern = _NONE
 
     def __init__(self) -> None:
         self.heard: set[tuple[str, str]] = set()
@@ -115,7 +117,9 @@ def of_block(token: str) -> Iterator[None]:
 
 
 @contextmanager
-def _filtered(action: str, which: Any, category: type[Warning] = Warning) -> Iterator[None]:
+def _filtered(
+    action: str, which: _Matcher, category: type[Warning] = Warning
+) -> Iterator[None]:
     # A filter asks its pattern, whatever that is: Python's own are regular expressions.
     entry: Any = (action, which, category, None, 0)
     filters: Any = warnings.filters
@@ -123,7 +127,7 @@ def _filtered(action: str, which: Any, category: type[Warning] = Warning) -> Ite
     try:
         yield
     finally:
-        which.over = True  # wherever a thread that had other filters puts it back
+        which.over = True
         now: Any = warnings.filters
         for one in (filters, now):
             with suppress(ValueError):

@@ -31,7 +31,6 @@ from mlopt.limits import (
     keep_quiet,
     single_threaded,
 )
-from mlopt.parameters import check_client
 
 _driver: ContextVar[Any] = ContextVar("driver", default=None)
 
@@ -360,7 +359,6 @@ def executor(
         What is read: where it is in memory, and little, an active client is left alone.
     """
     if client is not None:
-        check_client(client)
         from mlopt.cluster.workers import Cluster
 
         return Cluster(client)

@@ -37,9 +37,10 @@ from mlopt.cluster.memory import Memory, Paused, measure, no_room
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.turns import priority
-from mlopt.errors import ClusterError, InputError, TaskKilledError
+from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.limits import single_threaded
 from mlopt.locking import open_in_forks
+from mlopt.parameters import check_client
 from mlopt.resources import identity
 
 # More partials than these are combined eight at a time on the workers; the driver does the
@@ -84,10 +85,7 @@ class Cluster(Executor):
     """
 
     def __init__(self, client: Any, *, patience: float = 45.0) -> None:
-        if client.asynchronous:
-            raise InputError(
-                "The client must be synchronous: make it with `Client(asynchronous=False)`."
-            )
+        check_client(client)
         if getattr(thread_state, "proceed", False):
             distributed.secede()  # a task: what it submits needs the thread that it holds
         self.client = client

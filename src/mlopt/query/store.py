@@ -18,7 +18,7 @@
 
 A line ``named: false`` says that the file for training had no header: names are made up;
 one ``numbered_from: 0`` that it was a LIBSVM file with a column 0; one ``decimal: ","``
-that its numbers had decimal commas, "." that they had commas but for that.
+that its numbers had decimal commas, "." that they had decimal points.
 After the line of dashes: the intercept, then one line a feature, each with its name and one
 number a plane, of 17 significant digits. The last line says that the file is complete.
 """

@@ -23,7 +23,7 @@ class Known:
     texts : collection of str
         Columns whose cells stay as they are written: ``007`` is no number.
     decimal : str or None
-        "," where numbers had a decimal comma there; "." where they had a point for sure.
+        "," where numbers had a decimal comma there; "." where one surely had a point.
     """
 
     names: Collection[str] = ()
@@ -62,8 +62,7 @@ class Table:
     numbered_from : int or None
         The number of the first column in a LIBSVM file, 0 or 1.
     decimal : str or None
-        "," where numbers of a text have a decimal comma; "." where they have a point and
-        some of them commas, too.
+        "," where numbers of a text have a decimal comma; "." where one surely has a point.
     written : callable or None
         Of a text: a column, by its name, with its cells as they are written.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -79,7 +79,8 @@ def prepare(
     bandit = bandit_of(search.bandit, max_passes, asked, perfect=perfect)
     sampler_of(search.sampler)  # or raise: what is stored is that of this setting alone
     store = NullStore() if given is None else _open_store(search, problem, space, given)
-    with _closed_if_it_fails(store):
+    with ExitStack() as failed:
+        failed.callback(store.close)  # nobody would go on with the study
         first = default_points(space) if isinstance(search.estimator, Mapping) else []
         plain = class_points(space)
         proposer = Proposer(
@@ -116,7 +117,7 @@ def prepare(
             problem.executor.apart()
         batched = [f.trials for f in forecasts.values() if f.batch is not None]
         stepwise = search.bandit is not None
-        return Scheduler(
+        scheduler = Scheduler(
             proposer=proposer,
             bandit=bandit,
             pioneers=Pioneers(rungs, views, problem.metrics.main, asked),
@@ -139,6 +140,8 @@ def prepare(
             plan=search_plan(search, problem, ways, forecasts, space, rungs, slots, where),
             refits=bool(search.refit),
         )
+        failed.pop_all()
+    return scheduler
 
 
 def _foreseen(
@@ -287,13 +290,3 @@ def _observer(search: Any) -> events.Observer:
             sys.stderr.write(f"[mlopt] {event}\n")
 
     return observe
-
-
-@contextmanager
-def _closed_if_it_fails(store: Store) -> Iterator[None]:
-    """Let go of a study that nobody will go on with."""
-    try:
-        yield
-    except BaseException:
-        store.close()
-        raise

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
-from mlopt.cluster.threads import threads_here
 from mlopt.hearing import unheard
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import ManyPasses, OnePass, PartialFit
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.walking import walk
@@ -27,7 +27,6 @@ from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.prices import count, price
-from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _REPEAT, _WARM = price("profile.again"), price("profile.warm")
@@ -105,8 +104,7 @@ class Trial:
         x, y, weight = (
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
-        numbers = tables.as_numbers(x, flattens=way.flattens)
-        rows = Rows.of(numbers, executor=threads_here())
+        rows = Few(tables.as_numbers(x, flattens=way.flattens), y).rows
         return timed(lambda: way.fit(op.estimator, rows, y, weight))[1]
 
     def crowding(self, op: Operator, threads: int) -> float:

@@ -21,7 +21,8 @@ class Store(ABC):
     """Where trials are remembered.
 
     Laws: after `write` and `flush`, another process finds the trials with `recorded`;
-    writing a trial twice is writing it once; a finished trial never changes.
+    writing a trial twice is writing it once; a finished trial never changes, unless it was
+    pruned and went on.
 
     Attributes
     ----------

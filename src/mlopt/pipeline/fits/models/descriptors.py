@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mlopt.cluster.threads import threads_here
 from mlopt.costs import Cost
 from mlopt.pipeline.blocks.tables import as_numbers
 from mlopt.pipeline.fits.base import SEEN, ManyPasses, OnePass
@@ -60,11 +59,10 @@ class Mixture(ManyPasses):
     def speculate(
         self, estimator: Any, few: Few, stats: Stats
     ) -> tuple[float, float] | None:
-        X = as_numbers(few.X, flattens=True)
-        if len(X) < estimator.n_components:
+        rows = Few(as_numbers(few.X, flattens=True), None).rows
+        if rows.n < estimator.n_components:
             return None
-        fitted = clone(estimator).fit_rows(Rows.of(X, executor=threads_here()))
-        return float(fitted.n_iter_ + _BESIDE), SEEN
+        return float(clone(estimator).fit_rows(rows).n_iter_ + _BESIDE), SEEN
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         return with_columns(clone(estimator).fit_rows(rows), rows)
