@@ -308,6 +308,32 @@ def test_the_same_call_again_does_what_is_left(
     assert not mlopt.predict(model, files, output=out, proba=True).rows
 
 
+def test_a_file_that_changes_while_it_is_predicted_is_not_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 20_000)
+    pd.DataFrame({"a": np.ones(30_000)}).to_csv(tmp_path / "big.csv", index=False)
+    model = Ridge().fit(pd.DataFrame({"a": [0.0, 1.0]}), [0.0, 1.0])
+    score, seen = module.Scorer.score, list[Any]()
+
+    def changing(self: Any, block: Any) -> Any:
+        if not seen:
+            with (tmp_path / "big.csv").open("r+b") as file:
+                file.seek(2)
+                file.write(b"9")  # after its rows were read
+        seen.append(block)
+        return score(self, block)
+
+    monkeypatch.setattr(module.Scorer, "score", changing)
+
+    def skipped() -> int:
+        found = mlopt.predict(model, [tmp_path / "big.csv"], output=tmp_path / "out")
+        return len(found.skipped)
+
+    assert [skipped() for _ in range(3)] == [0, 0, 1]
+    assert len(seen) > 3  # of several blocks
+
+
 def test_a_model_in_memory_is_known_by_what_it_has_learnt(tmp_path: Path) -> None:
     X = np.arange(12.0).reshape(6, 2)
     pd.DataFrame(X, columns=["a", "b"]).to_csv(tmp_path / "rows.csv", index=False)

@@ -127,6 +127,12 @@ def test_texts_that_a_spreadsheet_would_run_are_quoted() -> None:
     assert content.decode().splitlines() == ["prediction,n", "'=1+1,-1", "fine,2", "'-x,3"]
 
 
+def test_names_of_columns_are_no_formulas_either() -> None:
+    table = pd.DataFrame([[1.0, 2.0]], columns=["=1+cmd()", 0])
+    assert csv_of(table).decode().splitlines() == ["'=1+cmd(),0", "1.0,2.0"]
+    assert csv_of(table, header=False).decode() == "1.0,2.0\n"
+
+
 @pytest.mark.parametrize("name", ["trials.csv", "plan.txt", "result.json"])
 def test_files_of_others_are_not_replaced(
     name: str, table: pd.DataFrame, tmp_path: Path

@@ -182,6 +182,20 @@ def test_a_trial_that_was_pruned_and_went_on_is_stored(tmp_path: Path) -> None:
     assert went_on > 0
 
 
+def test_a_search_waits_for_a_study_in_use_no_longer_than_it_may_take(
+    tmp_path: Path,
+) -> None:
+    file = str(tmp_path / "used.db")
+    X, y = make_classification(200, random_state=0)
+    search = mlopt.ModelSearchCV(
+        LogisticRegression(), {"C": [1.0]}, storage=file, timeout=1.5
+    )
+    began = time.monotonic()
+    with open_store(file), pytest.raises(StudyError, match="must not be in use"):
+        search.fit(X, y)
+    assert time.monotonic() - began < 30.0
+
+
 def test_a_study_is_free_again_when_its_plan_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

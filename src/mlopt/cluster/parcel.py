@@ -7,7 +7,7 @@ compressed: Dask's workers hold a parcel as long as what was in it, and cannot s
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import Any
@@ -64,6 +64,21 @@ def pack(value: Any) -> Parcel:
         tuple(less.get(i, array) for i, array in enumerate(arrays)),
         frozenset(less),
     )
+
+
+def check_packs(what: str, parts: Iterable[tuple[str, Any]]) -> None:
+    """Every part must travel to the workers.
+
+    Raises
+    ------
+    InputError
+        Naming the first that cannot, as ``what`` it is.
+    """
+    for name, part in parts:
+        try:
+            pack(part)
+        except InputError as error:
+            raise InputError(f"{what} `{name}` cannot go to workers. {error}") from error
 
 
 def arrays_of(parcel: Parcel) -> list[np.ndarray]:

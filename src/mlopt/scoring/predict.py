@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -44,7 +44,7 @@ from mlopt.scoring.files import (
     size_of,
 )
 from mlopt.scoring.hands import CALLS, HERE, LOST, Hand, Pace, where_to
-from mlopt.scoring.scorer import Done, Scorer, written
+from mlopt.scoring.scorer import Done, Scorer, as_found, written
 from mlopt.streaming.answer import Feeds
 from mlopt.streaming.stream import Stream
 from mlopt.sweep.models import load, model_file
@@ -296,7 +296,8 @@ class _Run:
     def _write(self, feeds: Feeds) -> Done:
         first = next(feeds)
         if not isinstance(first, Done):
-            first = written(feeds.request.job, chain([first], feeds))
+            request = feeds.request
+            first = written(request.job, chain([first], feeds), request.before)
         return self._noted(first)
 
     def _note(self, feeds: Feeds) -> Done:
@@ -309,14 +310,18 @@ class _Run:
         return done
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Request:
-    """A file as a request: called for its blocks when it is opened."""
+    """A file as a request: called for its blocks when it is opened; ``before`` is as in
+    `Done`.
+    """
 
     job: Job
     feeds: Callable[[Job], Iterator[Block]]
+    before: list[Any] = field(default_factory=list)
 
     def __call__(self) -> Iterator[Block]:
+        self.before = as_found(self.job)
         return self.feeds(self.job)
 
 

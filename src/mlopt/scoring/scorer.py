@@ -90,12 +90,17 @@ class Scorer:
 
     def score_file(self, given: tuple[Job, bool]) -> Done:
         """Write the predictions of a file, block by block."""
-        return written(given[0], map(self.score, self.blocks(*given)))
+        before = as_found(given[0])
+        return written(given[0], map(self.score, self.blocks(*given)), before)
 
 
-def written(job: Job, parts: Iterable[Part]) -> Done:
+def as_found(job: Job) -> list[Any]:
+    """`content_of` the file, to be asked before it is read."""
+    return content_of(job.source) if job.source.exists() else []
+
+
+def written(job: Job, parts: Iterable[Part], before: list[Any]) -> Done:
     """Write predictions to their place, when they are whole."""
-    before = content_of(job.source) if job.source.exists() else []
     rows, remarks = 0, list[str]()
 
     def write(file: BinaryIO) -> None:

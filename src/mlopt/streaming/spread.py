@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from mlopt.cluster.mesh import Mesh, Service
+from mlopt.cluster.parcel import check_packs
 from mlopt.cluster.wire import LARGEST
 from mlopt.errors import ClusterError, InputError, MemberLostError, StreamClosedError
 from mlopt.events import Observer
@@ -85,7 +86,11 @@ class Spread(Running):
         self.inner, self._mesh, self._owned = tuple(stages), mesh, owned
         self._sizes = [stage.size for stage in stages]
         self.first = border(self._sizes)
-        mesh.serve(Station, self.inner, replace(room, open=None, feeds=None))
+        try:
+            mesh.serve(Station, self.inner, replace(room, open=None, feeds=None))
+        except InputError:
+            check_packs("Stage", ((one.name, one.function) for one in stages))
+            raise
         members = mesh.members
         cores = [mesh.ask(one, "cores")[0].block for one in members] or [room.cores]
         self.cores, self._wanted = max(cores), partition

@@ -15,13 +15,14 @@ FORMULA = re.compile(r"[=@\t\r].|[+-].*[^\d\s.,()/+-]", re.DOTALL)
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Texts that a spreadsheet would run as formulas get a quote in front."""
 
-    def escaped(value: Any) -> Any:
-        return f"'{value}" if _runs(value) else value
-
     texts = [name for name in frame if not is_numeric_dtype(frame[name].dtype)]
     # Of a million labels two differ: to look at each takes a fourth of a prediction.
     texts = [name for name in texts if any(map(_runs, _different(frame[name])))]
-    return frame.assign(**{str(name): frame[name].map(escaped) for name in texts})
+    return frame.assign(**{str(name): frame[name].map(_escaped) for name in texts})
+
+
+def _escaped(value: Any) -> Any:
+    return f"'{value}" if _runs(value) else value
 
 
 def _runs(value: Any) -> bool:
@@ -37,5 +38,6 @@ def _different(column: Any) -> Any:
 
 def csv_of(frame: pd.DataFrame, *, header: bool = True) -> bytes:
     """A table as CSV, safe to open in a spreadsheet."""
-    text: str = escape_formulas(frame).to_csv(index=False, header=header)
+    names = [_escaped(name) for name in frame] if header else False
+    text: str = escape_formulas(frame).to_csv(index=False, header=names)
     return text.encode()

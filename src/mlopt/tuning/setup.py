@@ -33,7 +33,7 @@ from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import class_points, default_points
 from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage.fingerprint import part, part_of_data, part_of_setting
-from mlopt.tuning.storage.store import NullStore, Store, open_store
+from mlopt.tuning.storage.store import LONGEST_WAIT, NullStore, Store, open_store
 from mlopt.tuning.turns import Turns
 from mlopt.tuning.typical import spread, ways_of
 
@@ -78,7 +78,10 @@ def prepare(
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, asked, perfect=perfect)
     sampler_of(search.sampler)  # or raise: what is stored is that of this setting alone
-    store = NullStore() if given is None else _open_store(search, problem, space, given)
+    store: Store = NullStore()
+    if given is not None:
+        wait = min(LONGEST_WAIT, max(0.0, limits.seconds_left))
+        store = _open_store(search, problem, space, given, wait)
     with ExitStack() as failed:
         failed.callback(store.close)  # nobody would go on with the study
         first = default_points(space) if isinstance(search.estimator, Mapping) else []
@@ -183,9 +186,9 @@ def _foreseen(
 
 
 def _open_store(
-    search: Any, problem: Problem, space: Space, given: Mapping[str, Any]
+    search: Any, problem: Problem, space: Space, given: Mapping[str, Any], wait: float
 ) -> Store:
-    """The storage of ``search``, or one that forgets."""
+    """The storage of ``search``, or one that forgets; waits so long for who is at it."""
     if search.storage is None:
         return NullStore()
     splits = [(split.train, split.test) for split in problem.splits]
@@ -197,9 +200,8 @@ def _open_store(
     )  # fmt: skip
     same |= {name: part_of_setting(getattr(search, name)) for name in settings}
     same["mlopt"] = version("mlopt")
-    return open_store(
-        search.storage, search.study_name or "mlopt", space.fingerprint() | same
-    )
+    marks = space.fingerprint() | same
+    return open_store(search.storage, search.study_name or "mlopt", marks, wait=wait)
 
 
 def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:

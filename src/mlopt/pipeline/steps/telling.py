@@ -7,8 +7,7 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 
-from mlopt.cluster.parcel import pack
-from mlopt.errors import InputError
+from mlopt.cluster.parcel import check_packs
 from mlopt.identity import class_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.steps.nested import is_pipeline, parts_of
@@ -18,18 +17,8 @@ Steps = Sequence[tuple[str, Any]]
 
 
 def check_picklable(steps: Steps) -> None:
-    """Every step must travel to the workers.
-
-    Raises
-    ------
-    InputError
-        Naming the first step that cannot.
-    """
-    for path, step in _leaves(steps):
-        try:
-            pack(step)
-        except InputError as error:
-            raise InputError(f"Step `{path}` cannot go to workers. {error}") from error
+    """Every step must travel to the workers; see `mlopt.cluster.parcel.check_packs`."""
+    check_packs("Step", _leaves(steps))
 
 
 def doubt_notes(steps: Steps) -> tuple[str, ...]:

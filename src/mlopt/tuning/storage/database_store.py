@@ -115,7 +115,7 @@ def _take(held: FileLock, study_name: str, wait: float) -> None:
         except Timeout:
             raise StudyError(
                 f"Study {study_name!r} must not be in use, and another process has been "
-                f"at it for {wait:g} seconds. Wait for it, or use another `study_name`."
+                f"at it for {wait:.3g} seconds. Wait for it, or use another `study_name`."
             ) from None
 
 

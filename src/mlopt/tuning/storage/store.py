@@ -16,6 +16,9 @@ from optuna.trial import FrozenTrial
 from mlopt.tuning.storage.fingerprint import Fingerprint
 from mlopt.tuning.storage.records import Recorded
 
+LONGEST_WAIT = 600.0
+"""Seconds to wait for who is at a study, where nothing else limits that."""
+
 
 class Store(ABC):
     """Where trials are remembered.
@@ -84,7 +87,7 @@ def open_store(
     study_name: str = "mlopt",
     fingerprint: Fingerprint | None = None,
     *,
-    wait: float = 600.0,
+    wait: float = LONGEST_WAIT,
 ) -> Store:
     """Open a stored study, or make it.
 
