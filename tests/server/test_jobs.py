@@ -17,7 +17,7 @@ from tests.clusters import eventually
 
 from mlopt.cluster import MeshDask, MeshHere, inside_task, local_cluster
 from mlopt.cluster.wire import may_be_sent
-from mlopt.errors import ClusterError, InputError
+from mlopt.errors import ClusterError, InputError, TaskKilledError
 from mlopt.server import Job
 from mlopt.server.resident import cell_message
 
@@ -203,6 +203,55 @@ def test_a_worker_that_is_lost_is_made_up_for_exactly(when: int) -> None:
         result = job.run()
     assert result.lost == 1
     np.testing.assert_array_equal(result.model, 120)
+
+
+class Kills:
+    """Adds one; of block 2 it ends its member, once a pass or always. Another one comes."""
+
+    def __init__(self, mesh: MeshHere, always: bool) -> None:
+        self.mesh, self.always, self.deaths = mesh, always, Counter[int]()
+
+    def __call__(self, block: int, w: np.ndarray) -> np.ndarray:
+        passes = int(w[0]) // 4
+        if block == 2 and (self.always or not self.deaths[passes]):
+            self.deaths[passes] += 1
+            here = "-".join(threading.current_thread().name.split("-")[1:3])
+            if sum(self.deaths.values()) < 30:
+                self.mesh.add()
+            self.mesh.lose(here)
+        time.sleep(0.02)
+        return np.ones_like(w)
+
+
+def killed(layout: Any, mesh: MeshHere, always: bool) -> tuple[Kills, Job]:
+    step = Kills(mesh, always)
+    return step, Job(
+        step, np.zeros(3), [0, 1, 2, 3], layout=layout, where=mesh, mode="lockstep",
+        n_jobs=1, passes=6,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["rotate", "servers"])
+@pytest.mark.parametrize("members", [2, 4])
+def test_a_step_that_ends_its_process_ends_the_job_and_not_all_members(
+    layout: Any, members: int
+) -> None:
+    with MeshHere(members) as mesh:
+        step, job = killed(layout, mesh, always=True)
+        with pytest.raises(TaskKilledError, match=r"3 members .* block.*\b2\b"):
+            job.run()
+        assert step.deaths == {0: 3}
+        assert len(mesh.members) == members
+        assert job.model.shape == (3,)
+
+
+@pytest.mark.parametrize("layout", ["rotate", "servers"])
+def test_a_block_that_has_its_step_on_another_member_is_not_blamed(layout: Any) -> None:
+    with MeshHere(4) as mesh:
+        step, job = killed(layout, mesh, always=False)
+        result = job.run()
+    np.testing.assert_array_equal(result.model, 24)
+    assert result.lost == len(step.deaths) == 6
 
 
 @pytest.mark.parametrize("layout", ["rotate", "servers"])

@@ -237,6 +237,8 @@ class Job:
             A step returned what cannot be added to the model.
         TaskError
             A server was sent whole numbers whose sums do not fit the model.
+        TaskKilledError
+            Three members were lost, one after another, with the same step of a block.
         ClusterError
             No member is left. What was learnt so far is in `model`.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from mlopt.cluster import Mesh, MeshHere, Resident
 from mlopt.cluster.wire import Header
-from mlopt.errors import MemberLostError
+from mlopt.errors import MemberLostError, TaskKilledError
 from mlopt.server.program import Program
 from mlopt.server.resident import cell_message, keep_cells
 
@@ -19,6 +19,38 @@ LOOK = 0.05
 PROMPT = 1.0
 """Seconds that whoever interrupts waits for steps under way, and once more for a pass to
 end: longer, and one thinks that it hangs (Nielsen, Usability Engineering, 1993)."""
+
+LOST = 3
+"""Members that may be lost with the same step of a stratum: as many as Dask allows a task,
+and a stream a partition."""
+
+
+def suspect(deaths: dict[int, tuple[int, int]], steps: Mapping[int, int]) -> None:
+    """A member was lost that had some strata under way: one may be what ends its process.
+
+    Parameters
+    ----------
+    deaths : dict of int to (int, int)
+        Of strata: members in succession, and what it had then at most. It is changed.
+    steps : mapping of int to int
+        What each has had. One that has had more since the last time ended a step on
+        another member, and is counted anew.
+
+    Raises
+    ------
+    TaskKilledError
+        `LOST` members were lost with one of them, and none of these ended its step.
+    """
+    for stratum, count in steps.items():
+        members, most = deaths.get(stratum, (0, -1))
+        deaths[stratum] = members + 1 if count <= most else 1, max(count, most)
+    if blamed := sorted(a for a in steps if deaths[a][0] >= LOST):
+        which = f"one of the blocks {', '.join(map(str, blamed))}"
+        raise TaskKilledError(
+            f"{LOST} members were lost, one after another, with the same step of "
+            f"{f'block {blamed[0]}' if len(blamed) == 1 else which} under way: see whether "
+            "it ends its process, or needs more memory than a member has."
+        )
 
 
 def give_cells(mesh: Mesh, member: str, stratum: int, program: Program) -> None:
@@ -67,6 +99,17 @@ def ended(tasks: Sequence[Resident]) -> bool:
     while (alive := any(task.alive for task in tasks)) and time.monotonic() < end:
         time.sleep(LOOK / 10)
     return not alive
+
+
+def was_lost(task: Resident) -> bool:
+    """Whether its own member was lost before it ended."""
+    try:
+        task.result(0)
+    except MemberLostError:
+        return True
+    except Exception:
+        return False
+    return False
 
 
 def failed(task: Resident) -> Exception | None:

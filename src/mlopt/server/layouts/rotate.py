@@ -16,7 +16,16 @@ from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import LOOK, PROMPT, ended, finished, give_cells, halted
+from mlopt.server.layouts.members import (
+    LOOK,
+    PROMPT,
+    ended,
+    finished,
+    give_cells,
+    halted,
+    suspect,
+    was_lost,
+)
 from mlopt.server.program import CLOCK, Part, Program, part_name, state_name
 from mlopt.server.resident import Done, JobService, rotate
 
@@ -76,6 +85,9 @@ class Rotate(Layout):
         self._clock = time.thread_time if here else time.monotonic
         self._host: Host | None = None
         self.homes: list[str] = []
+        self._tasks: list[Resident] = []
+        self._deaths: dict[int, tuple[int, int]] = {}
+        self._wary = 0  # passes; in one before, a member was lost
 
     def advance(self, passes: int) -> None:
         wanted = self.passes + passes
@@ -114,11 +126,15 @@ class Rotate(Layout):
         began, left = time.monotonic(), wanted - self.passes
         every = min(EVERY, self._copying / SHARE)
         count = max(1, min(left, int(every / self._a_pass)))
+        if self.passes < self._wary:
+            count = 1  # so that it is known which pass members are lost in
         try:
-            self.done = finished(self._started(count))
+            self._tasks = self._started(count)
+            self.done = finished(self._tasks)
             if sum(one.cells for one in self.done) < count * self._cells:
                 raise MemberLostError("A member told its tasks to stop: it goes.")
         except MemberLostError:
+            self._suspect(count)
             raise
         except BaseException as error:
             self._halt(isinstance(error, Exception))
@@ -128,6 +144,14 @@ class Rotate(Layout):
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
         if time.monotonic() - self._when > every:
             self._keep()
+
+    def _suspect(self, passes: int) -> None:
+        """Strata that were under way on members that are lost."""
+        gone = {task.member for task in self._tasks if was_lost(task)}
+        if gone:
+            self._wary = max(self._wary, self.passes + passes)
+        steps = self.passes * len(self.program.parts)
+        suspect(self._deaths, {a: steps for a, m in enumerate(self.homes) if m in gone})
 
     def _started(self, passes: int, steps: Sequence[int] | None = None) -> list[Resident]:
         given = self.homes, self.passes, passes, self.threads, steps
@@ -223,7 +247,7 @@ class Rotate(Layout):
         except BaseException:
             host.close()
             raise
-        self._host = host  # of which members have all now
+        self._host, self._tasks = host, []  # of which members have all now
 
 
 def _same(steps: Sequence[int], parts: int) -> int | None:

@@ -24,7 +24,7 @@ from mlopt.server.elastic import Policy
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.adapting import Adapting
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import LOOK, PROMPT, give_cells, halted
+from mlopt.server.layouts.members import LOOK, PROMPT, give_cells, halted, suspect
 from mlopt.server.program import CLOCK, Part, Program
 from mlopt.server.resident import Done, JobService
 from mlopt.server.workers import MODES, Mode, works
@@ -112,6 +112,7 @@ class Servers(Layout):
         )  # fmt: skip
         self._gone: set[str] = set()
         self._tasks: list[Resident] = []
+        self._deaths: dict[int, tuple[int, int]] = {}
         self.adapting: Adapting | None = None
         try:
             for member in workers:
@@ -124,6 +125,7 @@ class Servers(Layout):
 
     def advance(self, passes: int) -> None:
         self.done, restored = [], len(self.host.restored)
+        self._tasks, self._deaths = [], {}
         try:
             self._tasks = self._started(list(self.homes), passes)
             if self.adapting is not None:
@@ -179,8 +181,10 @@ class Servers(Layout):
         """
         for stratum in strata:
             give_cells(self.mesh, target, stratum, self.program)
-            with suppress(MemberLostError):  # then the clock says where it was
+            try:
                 self.mesh.ask(self.homes[stratum], "release", Header(stratum))
+            except MemberLostError:  # the clock says where it was
+                self._suspect([stratum], passes)
             self.homes[stratum] = target
             self._tasks += self._started([stratum], passes)
 
@@ -226,8 +230,13 @@ class Servers(Layout):
         except TimeoutError:
             return
         except MemberLostError:
-            self._tasks += self._started(self._rehome(task.member), passes)
+            self._tasks += self._started(self._rehome(task.member, passes), passes)
         self._tasks.remove(task)
+
+    def _suspect(self, strata: Sequence[int], passes: int) -> None:
+        """Those that were under way on a member that is lost, if they have steps left."""
+        clock, wanted = self.clock(), (self.passes + passes) * len(self.program.parts)
+        suspect(self._deaths, {a: int(clock[a]) for a in strata if clock[a] < wanted})
 
     def _started(self, strata: Sequence[int], passes: int) -> list[Resident]:
         clock = self.clock()
@@ -241,7 +250,7 @@ class Servers(Layout):
                 args = counts, self.passes, passes, self.behind
                 tasks.append(self.mesh.start(member, works, *args))
             except MemberLostError:
-                tasks += self._started(self._rehome(member), passes)
+                tasks += self._started(self._rehome(member, passes), passes)
         return tasks
 
     def _idle(self) -> list[str]:
@@ -283,7 +292,7 @@ class Servers(Layout):
     def _strata_of(self, member: str) -> list[int]:
         return [stratum for stratum, home in self.homes.items() if home == member]
 
-    def _rehome(self, lost: str) -> list[int]:
+    def _rehome(self, lost: str, passes: int = 0) -> list[int]:
         """Give the strata of a member that is lost to others; gives which these are."""
         self._gone.add(lost)
         self.lost = len(self._gone)
@@ -295,6 +304,8 @@ class Servers(Layout):
                     give_cells(self.mesh, home, stratum, self.program)
                     self.homes[stratum] = home
                     break
+        if any(task.member == lost for task in self._tasks):
+            self._suspect(moved, passes)
         return moved
 
     def _least_loaded(self) -> str:
