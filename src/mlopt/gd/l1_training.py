@@ -354,6 +354,16 @@ def _finest(stop: Minimum) -> float:
     return stop.tolerance if isinstance(stop, RelativeGap) else stop.tol
 
 
+def _own(loss: str) -> float:
+    """Seconds in Python of a model, for a column of its weights."""
+    return _SQUARED if loss == "squared" else _CLASS
+
+
+def begun_cost(loss: str) -> Cost:
+    """In Python, of the first model of a path, for a column of its weights."""
+    return Cost(python=(_FIRST + 1) * _own(loss))
+
+
 def paths_cost(
     loss: str, rows: Shape, part: Shape, sets: int, models: int, tol: float
 ) -> Cost:
@@ -369,7 +379,7 @@ def paths_cost(
         At which a model ends.
     """
     thread, first, paths = Resources(threads=1), Cost(), rows.columns * sets
-    own = _SQUARED if loss == "squared" else _CLASS
+    own = _own(loss)
     few = replace(part, columns=1, blocks=1)
     if may_condense(loss, rows, sets, models, tol):
         first, own = gram_cost(replace(rows, columns=1), thread), _PRODUCTS

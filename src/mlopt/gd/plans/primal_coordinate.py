@@ -42,7 +42,8 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
 _EPOCHS, _DOUBT = price("primal.epochs"), price("sequential.doubt")
-_SETUP = price("sequential.setup")
+SETUP = price("sequential.setup")
+"""Epochs in whose time the columns are copied, and their squares summed."""
 _VISIT = (price("primal.visit.dense"), price("primal.visit.sparse"))
 _ROW, _COLUMN = price("primal.row"), price("primal.column")
 _LOGARITHMS = price("primal.logarithms")
@@ -190,13 +191,17 @@ def _visits_of_intercept(stored: float, d: int) -> int:
 
 def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a visit to every column, on one thread, and what comes before them."""
+    return (epochs + SETUP) * epoch_cost(outline, resources)
+
+
+def epoch_cost(outline: Outline, resources: Resources) -> Cost:
+    """A visit to every column, on one thread."""
     shape = outline.shape
     intercept = _visits_of_intercept(shape.nonzero / shape.n, shape.d)
     # Losses of all rows take about what a visit of the intercept does.
     visited = _VISIT[shape.sparse] * shape.nonzero + _ROW * (1 + intercept) * shape.n
     visited *= _LOGARITHMS if outline.loss == "logistic" else 1.0
-    each = alone(visited + _COLUMN * shape.d, resources) + EPOCH
-    return (epochs + _SETUP) * each
+    return alone(visited + _COLUMN * shape.d, resources) + EPOCH
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import SHARP
-from mlopt.gd.l1_training import L1Training
-from mlopt.gd.plans import primal_coordinate
+from mlopt.gd.l1_training import L1Training, begun_cost
 from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.primal_coordinate import SETUP, epoch_cost
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.working_set import WAY
@@ -18,10 +18,14 @@ _VISITS = price("working-set.visits")
 
 
 def epochs_cost(outline: Outline, resources: Resources, passes: float) -> Cost:
-    """Sweeps over working sets of columns, model after model, on one thread."""
+    """A copy of the columns, and sweeps over working sets of them: each target's on a
+    thread, each class's on the same one."""
     del passes  # all models end in the first one
-    each = primal_coordinate.epochs_cost(outline, resources, _VISITS)
-    return outline.shape.columns * each
+    columns = outline.shape.columns
+    threads = 1 if outline.loss == "multinomial" else min(columns, resources.threads)
+    each = columns / threads
+    begun = each * begun_cost(outline.loss)
+    return (SETUP + each * _VISITS) * epoch_cost(outline, resources) + begun
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
