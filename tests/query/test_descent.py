@@ -88,6 +88,22 @@ def test_samplers_are_known_by_name(name: str) -> None:
     assert np.mean(model.predict(X) == LABELS) > 0.75
 
 
+def test_a_sampler_alone_is_one_of_mgd() -> None:
+    named = "RUN classification ON classes.csv USING SAMPLER random_partition"
+    alone, mgd = (mlopt.run(f"{named}{rest};") for rest in ("", ", ALGORITHM MGD"))
+    np.testing.assert_array_equal(alone.coef, mgd.coef)
+
+
+def test_a_plan_says_what_epsilon_is_of() -> None:
+    def notes(rest: str) -> str:
+        return str(
+            mlopt.run(f"RUN svm ON classes.csv USING {rest} HAVING MAX_ITER 3;").plan
+        )
+
+    assert "EPSILON is of the norm of the gradient" in notes("ALGORITHM BGD")
+    assert "EPSILON is of the gain of an iteration" in notes("ALGORITHM SGD")
+
+
 def test_a_run_that_was_stopped_says_what_to_revisit() -> None:
     query = "RUN classification ON classes.csv USING ALGORITHM BGD HAVING MAX_ITER 3"
     model = mlopt.run(f"{query}, EPSILON 1e-9;")

@@ -317,7 +317,7 @@ def test_explain_reads_and_fits_nothing(
     ("query", "names"),
     [
         ("RUN f() ON a.csv USING ALGORITHM lbfgs", "ALGORITHM lbfgs has no gradients"),
-        ("RUN svm ON a.csv USING SAMPLER bernoulli", "SAMPLER bernoulli has nothing to do"),
+        ("RUN svm ON a.csv USING ALGORITHM BGD, SAMPLER bernoulli", "BGD uses all rows"),
         ("RUN svm ON a.csv USING SAMPLER f(), ALGORITHM SVRG", r"SAMPLER f\(\) cannot be"),
         ("RUN svm ON a.csv USING ALGORITHM lbfgs", "hinge loss.*dual-coord.*SGD"),
         ("RUN regression ON a.csv USING ALGORITHM newton-cholesky", "squared loss.*svd"),

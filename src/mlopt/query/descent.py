@@ -60,7 +60,7 @@ def check(request: Request) -> None:
     UnsupportedError
         Its text names the item of the query.
     """
-    algorithm = request.algorithm or "BGD"
+    algorithm = _algorithm(request)
     if algorithm not in ALGORITHMS:
         raise UnsupportedError(
             f"ALGORITHM {algorithm} has no gradients, steps or samples of one's own: use "
@@ -78,6 +78,11 @@ def check(request: Request) -> None:
         )
 
 
+def _algorithm(request: Request) -> str:
+    """That of the query, or one that has a use for its other items."""
+    return request.algorithm or ("BGD" if request.sampler is None else "MGD")
+
+
 def plan(request: Request, X: Any, y: Array) -> Plan:
     """What would run; how many iterations it takes is not predicted."""
     targets(request, y)
@@ -86,8 +91,12 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
 
 def _planned(request: Request, algorithm: Algorithm, X: Any) -> Plan:
     chosen = f"{algorithm.name}, at most {algorithm.max_iter} iterations"
-    own = "chosen by the query"
-    step = Choice("fit", f"{request.gradient}", chosen, notes=(own,))
+    notes = ["chosen by the query"]
+    if request.convergence is None:
+        whole = _algorithm(request) in ("BGD", "SVRG")
+        measure = "norm of the gradient" if whole else "gain of an iteration"
+        notes.append(f"EPSILON is of the {measure}: no proof of a distance")
+    step = Choice("fit", f"{request.gradient}", chosen, notes=tuple(notes))
     return Plan(f"descend on {X.shape[0]} x {X.shape[1]}", (step,))
 
 
@@ -134,7 +143,7 @@ def build(request: Request) -> Algorithm:
     algorithm = _assembled(request, settings)
     if request.convergence is not None:
         return replace(algorithm, converge=request.convergence.call)
-    stochastic = request.algorithm in ("MGD", "SGD")
+    stochastic = _algorithm(request) in ("MGD", "SGD")
     if stochastic and isinstance(request.gradient, Function):
         # Only the weights can be watched where the objective is not known.
         return replace(algorithm, converge=AverageDelta())
@@ -142,7 +151,7 @@ def build(request: Request) -> Algorithm:
 
 
 def _assembled(request: Request, settings: Settings) -> Algorithm:
-    name = request.algorithm or "BGD"
+    name = _algorithm(request)
     if name not in _SAMPLED:
         return references.bgd(settings)
     own = request.sampler if isinstance(request.sampler, Function) else None
@@ -176,7 +185,7 @@ def targets(request: Request, y: Array) -> tuple[NDArray[np.float64], Array | No
         if len(classes) != 2:
             way = "leave ALGORITHM, STEP, SAMPLER and CONVERGENCE out"
             raise InputError(
-                f"{request.algorithm or 'BGD'} separates two classes and the label has "
+                f"{_algorithm(request)} separates two classes and the label has "
                 f"{len(classes)}: {way if len(classes) > 2 else 'name another column'}."
             )
         return np.where(codes == 1, 1.0, -1.0), classes

@@ -19,6 +19,7 @@ from mlopt.cluster import Threads
 from mlopt.pipeline.blocks.cut import cut
 from mlopt.pipeline.graph.operators import Apply, Given, Operator, Source
 from mlopt.pipeline.profiling.samples import AFFORD, LARGEST, WARM, Samples
+from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.profiling.trial import Trial
 
 ROWS = 400_000
@@ -158,3 +159,15 @@ def test_samples_of_unlike_categories_are_planned_once(
     y = (X[:, 0] > "2").astype(int)
     mlopt.Pipeline([*steps, ("fit", mlopt.LogisticRegression())]).explain(X, y)
     assert not larger
+
+
+@pytest.mark.parametrize("size", [1, 512, 1024, 2999, 3000])
+def test_fewer_rows_are_drawn_from_the_first_to_the_last(size: int) -> None:
+    rows = np.arange(3000)[:, None]
+    part = Sample({"X": rows}, 120_000, np.arange(0, 120_000, 40)).part(size)
+    found = part.rows["X"].ravel()
+    assert len(found) == size
+    edges = np.append(found, 3000)
+    assert found[0] == 0
+    assert np.ptp(np.diff(edges)) <= 1  # evenly, the end too
+    np.testing.assert_array_equal(part.places, 40 * found)
