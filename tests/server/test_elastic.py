@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from tests.plans import plan_of
 from tests.server.rehearsal import Epoch, Rehearsal, epoch_seconds
@@ -12,6 +14,7 @@ from mlopt.server.autoconfig import Configuration, best
 from mlopt.server.elastic import Controller
 from mlopt.server.metrics import Metrics
 from mlopt.server.model import Kind, Mode, Work
+from mlopt.server.moves import Table
 
 LINK = 1e8
 N = 12
@@ -165,6 +168,47 @@ def test_a_loss_before_anything_is_measured_keeps_the_share_of_servers() -> None
     assert proposal.after.role("m5") == "server"
     restored = [step for step in proposal.steps if step.what == "restore"]
     assert [step.move.blocks for step in restored if step.move] == [(0, 2, 4, 6)]
+
+
+def test_who_has_no_stratum_is_no_worker_and_is_not_waited_for() -> None:
+    """One that is six times slower has none of six, and members that come have some."""
+    machines = pool(2) | {"m2": Kind(6.0, LINK), "m3": Kind(6.0, LINK)}
+    owners: dict[Table, dict[int, str]] = {
+        "rows": dict.fromkeys(range(6), "m0"),
+        "model": {block: f"m{1 + block % 3}" for block in range(9)},
+    }
+    work = Work(0.01 * LINK, 6, row_blocks=6, model_blocks=9)
+    begun = Configuration.even(["m0"], ["m1", "m2", "m3"])
+    controller = Controller(work, begun, dict.fromkeys(machines, 1))
+    controller.start()
+    minutes = itertools.count(0, 60)
+
+    def goes_on() -> None:
+        for now in itertools.islice(minutes, 10):
+            for member in owners["rows"].values():
+                for _ in range(6):
+                    controller.metrics.batch(member, machines[member].compute)
+            for member in {*owners["model"].values()}:
+                controller.metrics.served(member, 6, 0.0)
+            for member in machines:
+                controller.metrics.link(member, LINK)
+            assert controller.metrics.warm(controller.configuration)
+            proposal = controller.propose(now, owners)
+            if proposal is not None:
+                for step in proposal.steps:
+                    if step.move is not None:
+                        owners[step.table] |= dict.fromkeys(step.move.blocks, step.member)
+                controller.done(now)
+            assert {*owners["rows"].values()} == controller.configuration.workers.keys()
+            assert {*owners["model"].values()} == controller.configuration.servers.keys()
+
+    goes_on()
+    assert controller.configuration.workers.keys() == {"m0", "m1"}
+    machines["m4"] = Kind(1.0, LINK)
+    controller.joined("m4")
+    controller.cores["m4"] = 4  # so that it is taken to be no slower than m0
+    goes_on()
+    assert controller.configuration.workers.keys() == {"m0", "m1", "m4"}
 
 
 def test_proposals_keep_their_pace_and_their_state() -> None:

@@ -14,7 +14,7 @@ Cruise (Lee et al., ICDCS 2019), section IV-A2, and its code for times.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -182,7 +182,7 @@ class Controller:
         now : float
             Seconds, of any clock.
         owners : mapping, optional
-            See `reconfiguration`; the model is dealt in whole blocks then.
+            See `reconfiguration`; rows and model are dealt in whole blocks then.
 
         Raises
         ------
@@ -200,14 +200,15 @@ class Controller:
         work = self.metrics.measured(self.work)
         least = self.policy.least_servers
         if not kinds:
-            return self._offered(_as_before(self, least), math.inf, math.nan, owners, lost)
+            after = _in_blocks(_as_before(self, least), owners)
+            return self._offered(after, math.inf, math.nan, owners, lost)
         wanted = best(kinds, work, least_servers=least, keep=self.configuration)
-        after: Configuration | None = wanted.configuration
+        after = _in_blocks(wanted.configuration, owners)
         if not lost:
-            after = self._sure(kinds, wanted.configuration, work)
-        if after is None:
-            return None
-        after = _in_blocks(after, owners)
+            sure = self._sure(kinds, after, work)
+            if sure is None:
+                return None
+            after = _in_blocks(sure, owners)
         if not lost and not self._gains(kinds, after, work):
             return None
         seconds = predicted(kinds, after, work)
@@ -367,13 +368,15 @@ def _even(of: Configuration) -> Configuration:
 def _in_blocks(
     wanted: Configuration, owners: Mapping[Table, Mapping[int, str]]
 ) -> Configuration:
-    """Shares of the model in whole blocks."""
-    held = [*owners.get("model", {}).values()]
-    if not held:
-        return wanted
-    have = {member: held.count(member) for member in set(held)}
-    counts = apportioned(wanted.servers, len(held), have)
-    return replace(wanted, servers={m: n / len(held) for m, n in counts.items()})
+    """Shares of rows and of the model in whole blocks; who would have none has no part."""
+    rows, model = owners.get("rows", {}), owners.get("model", {})
+    return Configuration(_whole(wanted.workers, rows), _whole(wanted.servers, model))
+
+
+def _whole(shares: Mapping[str, float], held: Mapping[int, str]) -> Mapping[str, float]:
+    """Shares of blocks, if there are any."""
+    counts = apportioned(shares, len(held), Counter(held.values()))
+    return {m: n / len(held) for m, n in counts.items() if n} if held else shares
 
 
 def _as_before(controller: Controller, least: int) -> Configuration:
