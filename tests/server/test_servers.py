@@ -209,6 +209,27 @@ def test_a_job_configures_itself_while_it_runs() -> None:
         assert eventually(lambda: layout.host.error is None)
 
 
+def test_a_job_configures_itself_whose_model_has_arrays_that_do_not_change() -> None:
+    """Servers that have these are sent nothing, which is no reason to wait for them."""
+
+    def step(block: int, model: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        time.sleep(0.004)
+        return {"w": np.ones(8)} | {name: 0 * model[name] for name in ("one", "other")}
+
+    model = {"w": np.zeros(8), "one": np.ones(300), "other": np.ones(200)}
+    job = Program(Adds(step, False), [model], [[a] for a in range(12)])
+    policy = Policy(interval=0.1, settle=0.2)
+    with (
+        MeshHere(6) as mesh,
+        Servers(job, mesh, servers=3, policy=policy) as layout,
+    ):
+        assert len(layout.servers()) == 3
+        layout.advance(100)
+        assert layout.adapting is not None
+        assert layout.adapting.controller.history
+        assert len(layout.servers()) < 3
+
+
 @pytest.mark.parametrize("left", [1, 0])
 def test_sums_are_exact_when_servers_retire(left: int) -> None:
     """Those that stay take their blocks as they are; without others, workers do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -156,9 +157,10 @@ class Adapting:
                 metrics.batch(member, compute, pull)
                 if pull > 0:
                     metrics.link(member, self.pulled / pull)
-            if member in servers and said.more["updates"]:
+            if member in servers:
+                # None of blocks that do not change: that, too, is known then.
                 pushes = said.more["updates"] / max(1, said.more["blocks"])
-                metrics.served(member, max(1, round(pushes)), said.more["applying"])
+                metrics.served(member, math.ceil(pushes), said.more["applying"])
 
     def _restored(self) -> None:
         """What became of the parts of lost members is not the controller's doing."""
