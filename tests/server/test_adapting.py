@@ -31,6 +31,7 @@ class Members:
             servers=lambda: {"m5"},
             program=SimpleNamespace(
                 parts=[{"w": np.zeros(4)}],
+                states=[],
                 cells=list(range(STRATA)),
                 plan=SimpleNamespace(
                     of=lambda name: {name: SimpleNamespace(blocks=range(4))}
@@ -56,9 +57,8 @@ class Members:
 
     def ask(self, member: str, operation: str) -> tuple[Header, list[np.ndarray]]:
         assert operation == "report"
-        steps = np.tile([0.0, STEP, 0.0], (self.told.pop(member, 0), 1))
-        more = {"updates": 1, "applying": 1e-6, "blocks": 1} if member == "m5" else {}
-        return Header(more={"updates": 0, **more}), [steps]
+        steps = np.tile([0.0, STEP, 0.0, 32.0], (self.told.pop(member, 0), 1))
+        return Header(more={"applying": 1e-6 if member == "m5" else 0.0}), [steps]
 
 
 @pytest.fixture

@@ -20,8 +20,10 @@ from mlopt.server import workers
 from mlopt.server.elastic import Policy
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.servers import Servers
+from mlopt.server.metrics import Metrics
 from mlopt.server.ownership import Move
 from mlopt.server.program import Adds, Program
+from mlopt.server.roll import Roll
 from mlopt.server.workers import Mode
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -187,7 +189,7 @@ def test_who_has_blocks_of_its_own_tells_nothing_of_its_link() -> None:
             layout.advance(3)
             _, (steps,) = mesh.ask(worker, "report")
             assert len(steps) == 6
-            assert [pull > 0 for _, _, pull in steps.tolist()] == [not held] * 6
+            assert [pull > 0 for _, _, pull, _ in steps.tolist()] == [not held] * 6
 
 
 def test_a_job_configures_itself_while_it_runs() -> None:
@@ -228,6 +230,48 @@ def test_a_job_configures_itself_whose_model_has_arrays_that_do_not_change() -> 
         assert layout.adapting is not None
         assert layout.adapting.controller.history
         assert len(layout.servers()) < 5
+
+
+class Told(Metrics):
+    """Keeps what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pushes, self.links = Counter[str](), list[float]()
+
+    def served(self, server: str, pushes: int, applying: float) -> None:
+        self.pushes[server] += pushes
+        super().served(server, pushes, applying)
+
+    def link(self, member: str, bandwidth: float) -> None:
+        self.links.append(bandwidth)
+        super().link(member, bandwidth)
+
+
+def test_servers_are_measured_by_the_part_that_each_step_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parts differ in size, and a step pulls and changes one of them."""
+    sizes = [10, 20, 30, 40_000]
+    parts = [{"": np.zeros(size)} for size in sizes]
+    job = Program(
+        Adds(lambda _, w: np.ones_like(w), True), parts, [[a] * 4 for a in range(2)]
+    )
+    report, seconds = Roll.report, 0.5
+
+    def reported(roll: Roll, stratum: int, took: float, pull: float, *rest: Any) -> None:
+        report(roll, stratum, took, seconds, *rest)
+
+    monkeypatch.setattr(Roll, "report", reported)
+    never = Policy(interval=1e9, settle=1e9)
+    with MeshHere(3) as mesh, Servers(job, mesh, servers=2, policy=never) as layout:
+        assert layout.adapting is not None
+        assert layout.adapting.pulled == 8 * sum(sizes) / 4
+        layout.adapting.controller.metrics = told = Told()
+        layout.adapting._measured = lambda *_, **__: None  # no links by whole epochs
+        layout.advance(5)
+        assert set(told.links) == {8 * size / seconds for size in sizes}
+        assert told.pushes == dict.fromkeys(layout.servers(), 2 * 4 * 5)
 
 
 @pytest.mark.parametrize("left", [1, 0])

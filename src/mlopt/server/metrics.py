@@ -75,7 +75,8 @@ class Metrics:
             kept.append((compute, pull))
 
     def served(self, server: str, pushes: int, applying: float) -> None:
-        """A server applied pushes since it reported last, in ``applying`` seconds."""
+        """Mini-batches were pushed since a server reported last: what of them came to it
+        took ``applying`` seconds."""
         before = self._served.get(server, (0, 0.0))
         self._served[server] = before[0] + pushes, before[1] + applying
 

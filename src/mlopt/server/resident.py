@@ -54,7 +54,7 @@ class JobService(ShardService):
         if operation == "release":
             return self.roll.release(header.block, self.site.stop.is_set)
         if operation == "report":
-            return self.roll.reported(len(self.shard.here()))
+            return self.roll.reported()
         began = time.perf_counter()
         said = super().answer(operation, header, arrays)
         if operation in CHANGES:

@@ -23,8 +23,8 @@ class Roll:
         self._coming: dict[int, tuple[int, int]] = {}
         self._asked: set[int] = set()
         self._counts: dict[int, int] = {}
-        self._steps: list[tuple[float, float, float]] = []
-        self._updates, self._applying = 0, 0.0
+        self._steps: list[tuple[float, float, float, float]] = []
+        self._applying = 0.0
 
     # --- of who works
 
@@ -92,15 +92,14 @@ class Roll:
             self._counts[stratum] = count
             self._news.notify_all()
 
-    def report(self, stratum: int, compute: float, pull: float) -> None:
-        """A step took so many seconds, and the pull before it."""
+    def report(self, stratum: int, compute: float, pull: float, nbytes: float) -> None:
+        """A step took so many seconds, and the pull of so many bytes before it."""
         with self._news:
-            self._steps.append((stratum, compute, pull))
+            self._steps.append((stratum, compute, pull, nbytes))
 
     def applied(self, seconds: float) -> None:
         """A block was updated."""
         with self._news:
-            self._updates += 1
             self._applying += seconds
 
     # --- of who asks
@@ -115,14 +114,13 @@ class Roll:
             known = stratum in self._counts
             return Header(sequence=self._counts.get(stratum, 0), version=known), []
 
-    def reported(self, blocks: int) -> Answer:
-        """What was not told before: steps, and updates of blocks that are here."""
+    def reported(self) -> Answer:
+        """What was not told before: steps, and seconds of updates of blocks."""
         with self._news:
             steps, self._steps = self._steps, []
-            updates, self._updates = self._updates, 0
             applying, self._applying = self._applying, 0.0
-        more = {"updates": updates, "applying": applying, "blocks": blocks}
-        return Header(more=more), [np.array(steps, np.float64).reshape(-1, 3)]
+        more = {"applying": applying}
+        return Header(more=more), [np.array(steps, np.float64).reshape(-1, 4)]
 
     def tell(self) -> None:
         """Those who wait look again."""

@@ -162,7 +162,8 @@ class _Stratum:
         done.waited += start - began
         # What is here is pulled over no link.
         pulled = 0.0 if self.service.shard.here() else start - began
-        self.service.roll.report(self.number, took, pulled)
+        nbytes = sum(array.nbytes for array in (*model.values(), *before.values()))
+        self.service.roll.report(self.number, took, pulled, nbytes)
 
     def tell(self) -> None:
         """What was pushed is done: others, and who may come after, are told."""

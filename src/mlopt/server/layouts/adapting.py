@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -50,8 +49,11 @@ class Adapting:
         observer: Observer,
     ) -> None:
         self.layout, program = layout, layout.program
-        size = sum(array.nbytes for part in program.parts for array in part.values())
-        self.pulled = size / len(program.parts)
+        part, state = (
+            sum(array.nbytes for one in ones for array in one.values()) / max(1, len(ones))
+            for ones in (program.parts, program.states)
+        )
+        self.pulled = part + state  # of a step, on average
         work = Work(
             pulled=self.pulled,
             batches=len(program.cells) * len(program.parts),
@@ -146,21 +148,23 @@ class Adapting:
                 self._begin()
 
     def _hear(self) -> None:
-        metrics, servers = self.controller.metrics, self.layout.servers()
+        metrics, applying = self.controller.metrics, dict[str, float]()
+        made = 0
         for member in self.layout.mesh.members:
             try:
                 said, (steps,) = self.layout.mesh.ask(member, "report")
             except ClusterError:  # it has just come, or gone
                 continue
-            self._steps += len(steps)
-            for _, compute, pull in steps.tolist():
+            made += len(steps)
+            for _, compute, pull, nbytes in steps.tolist():
                 metrics.batch(member, compute, pull)
                 if pull > 0:
-                    metrics.link(member, self.pulled / pull)
-            if member in servers:
-                # None of blocks that do not change: that, too, is known then.
-                pushes = said.more["updates"] / max(1, said.more["blocks"])
-                metrics.served(member, math.ceil(pushes), said.more["applying"])
+                    metrics.link(member, nbytes / pull)
+            applying[member] = said.more["applying"]
+        for member in self.layout.servers() & applying.keys():
+            # Its seconds of these steps' pushes: none, where its blocks do not change.
+            metrics.served(member, made, applying[member])
+        self._steps += made
 
     def _restored(self) -> None:
         """What became of the parts of lost members is not the controller's doing."""
