@@ -13,8 +13,11 @@ from mlopt.events import ignore
 from mlopt.server import Policy
 from mlopt.server.layouts import adapting
 from mlopt.server.layouts.adapting import EVERY, Adapting
+from mlopt.server.ownership import Owner
+from mlopt.server.program import CLOCK
 
 STRATA, STEP = 12, 0.05
+BLOCKS = {"part0": range(4), CLOCK: range(4, 5)}
 
 
 class Members:
@@ -34,12 +37,13 @@ class Members:
                 states=[],
                 cells=list(range(STRATA)),
                 plan=SimpleNamespace(
-                    of=lambda name: {name: SimpleNamespace(blocks=range(4))}
+                    of=lambda name: {name: SimpleNamespace(blocks=BLOCKS[name])}
                 ),
             ),
             host=SimpleNamespace(
                 owners=SimpleNamespace(
-                    all=lambda: {block: SimpleNamespace(member="m5") for block in range(4)}
+                    all=lambda: dict.fromkeys(range(5), Owner("m5", 1)),
+                    get=lambda block: Owner("m5", 1),
                 ),
                 store=SimpleNamespace(move=lambda moves: None),
             ),

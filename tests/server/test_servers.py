@@ -22,7 +22,7 @@ from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.servers import Servers
 from mlopt.server.metrics import Metrics
 from mlopt.server.ownership import Move
-from mlopt.server.program import Adds, Program
+from mlopt.server.program import CLOCK, Adds, Program
 from mlopt.server.roll import Roll
 from mlopt.server.workers import Mode
 
@@ -157,6 +157,25 @@ def test_what_is_not_pulled_is_no_part_of_a_model_that_servers_share_out() -> No
         )
 
 
+@pytest.mark.parametrize("arrays", [2, 3, 4, 6])
+def test_the_model_is_dealt_in_proportion_and_the_clock_goes_beside(arrays: int) -> None:
+    def step(block: int, model: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: np.ones_like(array) for name, array in model.items()}
+
+    model = {f"w{n}": np.zeros(n + 2) for n in range(arrays)}
+    job = Program(Adds(step, False), [model], [[0], [1]])
+    with MeshHere(4) as mesh, Servers(job, mesh, servers=2, policy=Policy()) as layout:
+        (clock,) = job.tables.tables[CLOCK].blocks
+        owners = layout.host.owners.all()
+        held = Counter(owner.member for block, owner in owners.items() if block != clock)
+        first, last = mesh.members[-2:]
+        assert held == {first: -(-arrays // 2), last: arrays // 2}
+        assert owners[clock].member == last
+        assert layout.adapting is not None
+        shares = {member: count / arrays for member, count in held.items()}
+        assert layout.adapting.controller.configuration.servers == shares
+
+
 def test_a_member_that_comes_takes_strata() -> None:
     with MeshHere(2) as mesh, Servers(program(4, {0, 1, 2, 3}), mesh) as layout:
         threading.Timer(0.05, mesh.add).start()
@@ -207,6 +226,7 @@ def test_a_job_configures_itself_while_it_runs() -> None:
         assert len(layout.servers()) <= 2
         assert layout.adapting is not None
         assert "change 1" in layout.adapting.controller.plan().explain()
+        assert layout.servers() == layout.adapting.controller.configuration.servers.keys()
         np.testing.assert_array_equal(total(layout), 1200)
         assert eventually(lambda: layout.host.error is None)
 

@@ -14,7 +14,8 @@ from mlopt.server.blocks import Array
 from mlopt.server.elastic import Controller, Policy
 from mlopt.server.model import Mode, Work
 from mlopt.server.moves import Step, Table
-from mlopt.server.program import part_name
+from mlopt.server.ownership import Move
+from mlopt.server.program import CLOCK, part_name
 
 if TYPE_CHECKING:
     from mlopt.server.layouts.servers import Servers
@@ -66,6 +67,7 @@ class Adapting:
                 for table in program.plan.of(part_name(part)).values()
             ),
         )
+        self._clock = program.plan.of(CLOCK)[CLOCK].blocks
         cores = dict.fromkeys(layout.mesh.members, 1)
         self.controller = Controller(work, self._now(), cores, policy, observer)
         self._next, self._began = 0.0, time.monotonic()
@@ -144,6 +146,7 @@ class Adapting:
             if proposal is not None:
                 self.end()
                 self._carry_out(proposal.steps, passes)
+                self._move_clock(proposal.after)
                 controller.done(now - self._began, time.monotonic() - now)
                 self._begin()
 
@@ -184,10 +187,17 @@ class Adapting:
 
     def _owners(self) -> dict[Table, dict[int, str]]:
         owners = self.layout.host.owners.all()
-        return {
-            "rows": dict(self.layout.homes),
-            "model": {block: owner.member for block, owner in owners.items()},
-        }
+        model = {b: owner.member for b, owner in owners.items() if b not in self._clock}
+        return {"rows": dict(self.layout.homes), "model": model}
+
+    def _move_clock(self, now: Configuration) -> None:
+        """It is no part of the model that is shared out, and on one of the servers."""
+        host, target = self.layout.host, min(now.servers, key=lambda m: now.servers[m])
+        for block in self._clock:
+            owner = host.owners.get(block)
+            if owner is not None and owner.member not in now.servers:
+                with suppress(MemberLostError):
+                    host.store.move([Move((block,), owner.member, target)])
 
     def _carry_out(self, steps: Sequence[Step], passes: int) -> None:
         """Each step after those that it needs; the model moves all at a time."""

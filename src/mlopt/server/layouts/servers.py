@@ -25,6 +25,7 @@ from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.adapting import Adapting
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.members import LOOK, PROMPT, give_cells, halted, suspect
+from mlopt.server.ownership import dealt
 from mlopt.server.program import CLOCK, Part, Program
 from mlopt.server.resident import Done, JobService
 from mlopt.server.workers import MODES, Mode, works
@@ -106,9 +107,14 @@ class Servers(Layout):
         model = program.model()
         self._steps = tuple(steps or super().steps)
         model[CLOCK] = np.array(self._steps)
+        serving, clock = members[-count:], program.plan.of(CLOCK)[CLOCK].blocks
+        first = dealt([b for b in program.tables.blocks if b not in clock], serving)
+        owners = {block: owner.member for block, owner in first.items()}
+        # The clock goes beside: the last has the least of the model.
+        owners |= dict.fromkeys(clock, serving[-1])
         self.host = Host(
-            mesh, model, program.plan, servers=members[-count:], tables=program.tables,
-            every=every, make=JobService,
+            mesh, model, program.plan, servers=serving, owners=owners,
+            tables=program.tables, every=every, make=JobService,
         )  # fmt: skip
         self._gone: set[str] = set()
         self._tasks: list[Resident] = []
