@@ -115,6 +115,15 @@ def test_events_come_back_from_their_lines() -> None:
     assert event_of(stream.getvalue()) == events.TrialStarted(0.0, 1, "linear")
 
 
+def test_a_fit_does_not_write_over_its_configuration(tmp_path: Path) -> None:
+    source = tmp_path / "c.toml"
+    source.write_text('[data]\npath = "people.csv"\ntarget = "y"\n')
+    with pytest.raises(InputError, match=r"must not be what is read, but .*c\.toml"):
+        typed(str(source), family="linear", output=str(source))
+    made = typed(str(source), family="linear", output=str(tmp_path / "m.skops"))
+    assert isinstance(made, Fit)
+
+
 def test_what_is_typed_says_what_the_work_is(tmp_path: Path) -> None:
     sweep = typed("people.csv", settings=Settings(target="y"))
     assert isinstance(sweep, Sweep)

@@ -21,6 +21,7 @@ from mlopt.query.parser import is_query
 from mlopt.query.places import anywhere
 from mlopt.settings import SETTINGS, Settings, config_of
 from mlopt.statuses import DONE, FAILED
+from mlopt.writing import check_file
 
 ACTIONS = ("list", "follow", "fetch", "cancel", "resume")
 
@@ -69,6 +70,8 @@ def work_of(
         output=msgspec.structs.replace(config.output, directory=place or found),
     )
     if family is not None:
+        if place is not None:
+            check_file(Path(place), [source])
         return Fit(config=config, family=family, output=place)
     return Sweep(config=config, families=tuple(settings.names))
 
