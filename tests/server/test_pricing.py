@@ -135,6 +135,36 @@ def test_nothing_is_measured_where_there_is_nothing_to_choose() -> None:
         assert (True in asked) == measured
 
 
+def test_steps_are_measured_where_the_number_of_servers_alone_is_chosen() -> None:
+    load, pool = replace(PARTS, parts=4, mode="async"), Pool(members=8, memory_here=1.0)
+    asked = []
+
+    def prices(pool: Pool, measure: bool) -> Any:
+        asked.append(measure)
+        return layouts(load if measure else replace(load, step=None), pool)
+
+    choice, chosen = choose("auto", "", places.priced("auto", pool, None, prices))
+    assert (choice.chosen, asked) == ("servers", [False, True])
+    assert chosen.seconds is not None
+
+
+@pytest.mark.parametrize(("servers", "place"), [(None, "7 workers, 3 servers"), (4, "6 ")])
+def test_a_job_runs_with_the_servers_that_it_explains(
+    servers: int | None, place: str
+) -> None:
+    """Where servers are asked for three tenths of the members, unless their number is."""
+    with MeshHere(10) as mesh:
+        job = Job(
+            waits, np.zeros(4), list(range(14)), layout="servers", servers=servers,
+            where=mesh, passes=2,
+        )  # fmt: skip
+        (before,) = job.explain().choices
+        assert before.notes[0].startswith(place)
+        assert before.predicted is not None
+        job.run()
+        assert job.plan_.choices[0].notes == before.notes
+
+
 def test_reasons_are_named() -> None:
     alone = why(PARTS, Pool())
     assert alone["servers"] == "servers: needs 2 members, has 1"

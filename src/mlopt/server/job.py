@@ -30,7 +30,7 @@ from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.loading import Work
 from mlopt.server.layouts.places import opened, priced
 from mlopt.server.layouts.pool import Pool, client_of
-from mlopt.server.layouts.pricing import Priced, choose
+from mlopt.server.layouts.pricing import Priced, choose, usual
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
 from mlopt.server.layouts.servers import Servers
@@ -98,7 +98,8 @@ class Job:
         Over the rows.
     staleness : int, default=1
     servers : int, optional
-        How many members. Default: three tenths of them.
+        How many members. Default: three tenths of them; where "auto" chooses servers, as
+        many as take the least predicted time.
     policy : Policy, optional
         For "servers": change who works and who serves while they run, where what was
         measured says that it gains, until a worker is done. Then, or without, who is done
@@ -292,7 +293,7 @@ class Job:
         """
         if self._choice is not None:
             return self.plan_
-        choice, _ = choose(self._wanted, *self._priced(asked=True))
+        choice, _ = choose(self._called_for, *self._priced(asked=True))
         return Plan(self._title, (choice,), choice.predicted)
 
     @property
@@ -351,9 +352,8 @@ class Job:
     def _laid_out(self) -> Layout:
         passes, parts, _ = self._kept
         program, steps = self.program.starting(parts), self.steps
-        # Others know no blocks that are further than others.
-        wanted = "servers" if len({*steps}) > 1 else self._wanted
-        self._choice, chosen, self._mesh = opened(wanted, *self._priced(), self._where)
+        wanted, found = self._called_for, self._priced()
+        self._choice, chosen, self._mesh = opened(wanted, *found, self._where)
         self.layout_ = chosen.layout
         if self.layout_ == "rounds":
             return Rounds(program, self._executor(), passes=passes)
@@ -383,13 +383,20 @@ class Job:
             return self._where
         return executor(self._where, self._n_jobs)
 
+    @property
+    def _called_for(self) -> str:
+        # Others than servers know no blocks that are further than others.
+        return "servers" if len({*self.steps}) > 1 else self._wanted
+
     def _priced(self, asked: bool = False) -> tuple[str, Sequence[Priced]]:
         """What is to be done, and layouts; ``asked`` how long each would take."""
         passes, parts, _ = self._kept
+        where, wanted, servers = self._where, self._called_for, self.servers
+        pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
+        if wanted == "servers" and servers is None:  # then nothing need be measured
+            servers = usual(pool.members)
         work = Work(
             self.program.starting(parts), max(0, self.limit - passes), passes, self.mode,
-            self.staleness, self.servers,
+            self.staleness, servers,
         )  # fmt: skip
-        where = self._where
-        pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
-        return str(work), priced(self._wanted, pool, where, work.prices, asked)
+        return str(work), priced(wanted, pool, where, work.prices, asked)

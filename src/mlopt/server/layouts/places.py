@@ -37,7 +37,9 @@ def priced(
         Whether seconds are asked for, where there is nothing to choose too.
     """
     found = pricing(pool, False)
-    choices = sum(not one.why for one in found) if wanted == "auto" else 1
+    able = [one for one in found if not one.why] if wanted == "auto" else []
+    # The number of servers is one more.
+    choices = len(able) + any(one.servers > 0 for one in able)
     if asked or (choices > 1 and pool.members > 1 and _is_much(found)):
         found = pricing(pool, True)
         if pool.apart and _is_much(found):

@@ -37,6 +37,9 @@ _PULL, _PULLED = price("layout.pull"), price("layout.pulled")
 _CALL, _TASK, _ROUND = price("layout.call"), price("layout.task"), price("layout.round")
 _BYTE = price("layout.byte")
 _HANDOVER = price("pass.handed")
+_SHARE = 0.3
+"""Of the members: servers, where nobody knows what steps take. The paper's optima have 16%
+to 44% of 32 machines for servers (Cruise, table III)."""
 _GROUPS = 16
 """Partial sums that a round brings back at once: more are added up in groups, which is one
 more wait (`mlopt.cluster.workers`)."""
@@ -66,7 +69,8 @@ class Load:
         How late the model may know of steps of others. None: it may not.
     staleness : int, default=1
     servers : int, optional
-        How many members are to be servers. Default: as many as take the least.
+        How many members are to be servers. Default: as many as take the least; where
+        nobody knows what steps take, as `usual` has it.
     beside : Cost, optional
         Of a step on threads, beside the step.
     """
@@ -217,7 +221,9 @@ def servers(load: Load, pool: Pool) -> Priced:
     names = [str(member) for member in range(n)]
     kind, work = _served(load, pool)
     kinds = dict.fromkeys(names, kind)
-    count = load.servers or len(best(kinds, work).configuration.servers)
+    count = load.servers or usual(n)
+    if load.servers is None and load.step is not None:
+        count = len(best(kinds, work).configuration.servers)
     configuration = Configuration.even(names[:-count], names[-count:])
     around = _around(load, pool).seconds(pool.resources)
     seconds = around + load.passes * predicted(kinds, configuration, work)
@@ -227,6 +233,11 @@ def servers(load: Load, pool: Pool) -> Priced:
         why = "updates may be late: choose it, or give the `mode` that the step bears"
     found = _priced("servers", str(configuration), load, seconds, why)
     return found._replace(servers=count, apart=pool.apart)
+
+
+def usual(members: int) -> int:
+    """Servers among members, before anything is measured: three tenths."""
+    return max(1, math.floor(_SHARE * members))
 
 
 def _served(load: Load, pool: Pool) -> tuple[Kind, Work]:

@@ -7,7 +7,6 @@ which goes on with the step that the first was at.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,16 +24,13 @@ from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.adapting import Adapting
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.members import LOOK, PROMPT, give_cells, halted, suspect
+from mlopt.server.layouts.pricing import usual
 from mlopt.server.ownership import dealt
 from mlopt.server.program import CLOCK, Part, Program
 from mlopt.server.resident import Done, JobService
 from mlopt.server.workers import MODES, Mode, works
 
 log = logging.getLogger("mlopt")
-
-_SHARE = 0.3
-"""Of the members: servers, unless their number is given. The paper's optima have 16% to 44%
-of 32 machines for servers (Cruise, table III)."""
 
 
 class Servers(Layout):
@@ -93,7 +89,7 @@ class Servers(Layout):
             raise InputError(f"`mode` must be one of {MODES}, got {mode!r}.")
         if len(members) < 2:
             raise InputError(f"servers: needs 2 members, has {len(members)}.")
-        count = servers or max(1, math.floor(_SHARE * len(members)))
+        count = servers or usual(len(members))
         if not 1 <= count < len(members):
             raise InputError(
                 f"servers: of {len(members)} members 1 to {len(members) - 1} can be "
