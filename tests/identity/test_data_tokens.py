@@ -236,3 +236,26 @@ def test_patterns_that_would_walk_everywhere_are_not_followed(tmp_path: Path) ->
     assert identified(dask.delayed(len)("/*/*/*")) is not None
     for text in ("is it a question?", "f**k", "**bold** words", "Source:https://x.org"):
         assert identified(dask.delayed(len)(text)) is not None
+
+
+@pytest.mark.parametrize("count", [3, 200])
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_rows_that_name_files_count_with_these(
+    tmp_path: Path, count: int, kind: Any
+) -> None:
+    names = [str(tmp_path / f"{number}.txt") for number in range(count)]
+    for name in names:
+        Path(name).write_text("good film")
+    before, again = token_of(kind(names)), token_of(kind(names))
+    Path(names[-1]).write_text("poor film!")
+    assert before == again
+    assert token_of(kind(names)) != before
+    Path(names[-1]).unlink()
+    assert token_of(kind(names)) != before
+
+
+def test_rows_that_name_folders_or_nothing_are_texts(tmp_path: Path) -> None:
+    names = [str(tmp_path), str(tmp_path / "none.txt"), "x" * 5000 + "/", "a\0./b", "*/*.c"]
+    before = token_of(names)
+    (tmp_path / "more.txt").write_text("")
+    assert token_of(names) == before

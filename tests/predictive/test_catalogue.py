@@ -196,6 +196,8 @@ def test_the_command_line_answers_and_lists(
         "SELECT * FROM 'people.csv'",
         "SELECT * FROM '*e.csv'",
         "SELECT * FROM read_csv('people.csv')",
+        "SELECT * FROM read_csv('*le.csv')",
+        "SELECT * FROM read_csv(['people.csv'])",
         "SELECT PREDICT(b) GIVEN 'people.csv' FROM (SELECT 1 AS a)",
     ],
 )

@@ -411,3 +411,14 @@ def test_an_interrupted_query_ends_as_python_does(
             timer.cancel()
         signal.signal(signal.SIGINT, before)
     assert time.perf_counter() - started < 30 * seconds
+
+
+def test_a_list_of_files_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("a,b\n1,2\n")
+    other = pd.DataFrame({"a": [1, 2], "c": [5, 6]})
+    files = f"read_csv(['{path}', '{path}'])"
+    found = mlopt.sql(
+        f"WITH w AS (FROM Other) FROM {files} JOIN w USING (a)", {"Other": other}
+    )
+    assert found.to_numpy().tolist() == [[1, 2, 5]] * 2

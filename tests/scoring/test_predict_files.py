@@ -334,6 +334,19 @@ def test_a_file_that_changes_while_it_is_predicted_is_not_done(
     assert len(seen) > 3  # of several blocks
 
 
+def test_the_journal_is_written_into_no_file_of_others(model: Path, tmp_path: Path) -> None:
+    rows = people(20, 3)
+    rows.to_json(tmp_path / JOURNAL, orient="records", lines=True)
+    before = (tmp_path / JOURNAL).read_bytes()
+    with pytest.raises(InputError, match="must not be what is read"):
+        mlopt.predict(model, tmp_path / JOURNAL, output=tmp_path)
+    (tmp_path / "in").mkdir()
+    rows.to_csv(tmp_path / "in" / "rows.csv", index=False)
+    with pytest.raises(InputError, match="but it is another file"):
+        mlopt.predict(model, tmp_path / "in" / "rows.csv", output=tmp_path)
+    assert (tmp_path / JOURNAL).read_bytes() == before
+
+
 def test_a_model_in_memory_is_known_by_what_it_has_learnt(tmp_path: Path) -> None:
     X = np.arange(12.0).reshape(6, 2)
     pd.DataFrame(X, columns=["a", "b"]).to_csv(tmp_path / "rows.csv", index=False)

@@ -10,7 +10,11 @@ import numpy as np
 import optuna
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mlopt
 from mlopt import events
@@ -124,3 +128,24 @@ def test_after_the_end_no_trial_is_told_as_if_it_went_on(tmp_path: Path) -> None
     assert {row.state for row in rows} == {"COMPLETE", "WAITING"}
     left = {row.reason for row in rows if row.state == "WAITING"}
     assert left == {"unfinished: no time was left"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("bandit", [None, "action-elimination"])
+def test_a_scan_ends_with_a_pass_when_time_is_up(bandit: Any, scaled: bool) -> None:
+    X, y = make_classification(20_000, 20, random_state=0)
+    model = SGDClassifier(tol=None, max_iter=100_000)  # hours
+    search = mlopt.ModelSearchCV(
+        make_pipeline(StandardScaler(), model) if scaled else model,
+        {f"{'sgdclassifier__' * scaled}alpha": [1e-4, 1e-3]},
+        sampler="grid", bandit=bandit, timeout=1.0, refit=False,
+    )  # fmt: skip
+    began = time.monotonic()
+    search.fit(X, y)
+    assert time.monotonic() - began < 20.0
+    results = search.cv_results_
+    assert set(results["state"]) == {"PRUNED"}
+    assert len(set(results["passes"])) == 1  # all folds, and trials, as far
+    assert (results["mean_test_score"] > 0.7).all()
+    assert "no time was left" in results["reason"][0]

@@ -25,7 +25,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import mlopt
@@ -396,3 +396,20 @@ def test_a_distribution_of_one_value_gives_it() -> None:
 def test_what_draws_nothing_is_refused_at_once(space: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         Space.of(space)
+
+
+def test_draws_that_cannot_be_hashed_are_told_apart_by_their_content() -> None:
+    class Masks:
+        def rvs(self, random_state: Any = None) -> dict[str, Any]:
+            return {"mask": random_state.rand(1500) < 0.01}
+
+    def keep(X: Any, mask: Any) -> Any:
+        return X[:, mask]
+
+    X = np.random.default_rng(0).normal(size=(60, 1500))
+    search = mlopt.ModelSearchCV(
+        make_pipeline(FunctionTransformer(keep), Ridge()),
+        {"functiontransformer__kw_args": Masks()},
+        n_trials=12, sampler="random", bandit=None, cv=2,
+    ).fit(X, X[:, 0])  # fmt: skip
+    assert len(search.cv_results_["params"]) == 12

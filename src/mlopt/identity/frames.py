@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlopt.identity import graphs
+
 if TYPE_CHECKING:
     from mlopt.identity.walk import Walk
 
@@ -60,6 +62,8 @@ def _values(walk: Walk, values: Any) -> None:
     """One column; pandas' own array around a plain one is no more than that."""
     dtype = values.dtype
     walk.put("column", f"{type(values).__name__} {dtype!r}")
+    if dtype.name in ("str", "string") and walk.tasks is None:
+        graphs.rows(walk, [text for text in values.unique() if isinstance(text, str)])
     if isinstance(dtype, np.dtype):
         walk.add(np.asarray(values))
     elif hasattr(values, "categories") and hasattr(values, "codes"):

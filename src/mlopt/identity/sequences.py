@@ -24,7 +24,11 @@ _LONG = 64
 
 def write(walk: Walk, values: list[Any] | tuple[Any, ...]) -> None:
     """The items of a list; those of one plain kind together."""
-    kinds = set(map(type, values)) if len(values) > _LONG else set()
+    kinds = set(map(type, values))
+    if kinds == {str} and walk.tasks is None:
+        graphs.rows(walk, values)
+    if len(values) <= _LONG:
+        kinds = set()
     if kinds == {str}:
         _strings(walk, values)
         if walk.tasks is not None:
@@ -49,6 +53,8 @@ def array(walk: Walk, value: Any) -> bool:
         write(walk, value.ravel().tolist())
     else:
         _numbers(walk, value)
+        if dtype.kind == "U" and walk.tasks is None:
+            graphs.rows(walk, value.ravel().tolist())
     return True
 
 

@@ -29,7 +29,7 @@ from mlopt.predictive.catalogue import Catalogue
 from mlopt.predictive.clauses import Clause, Column, clauses_of, quoted, replaced, tokens_of
 from mlopt.predictive.functions import Function, renamed
 from mlopt.predictive.planner import Planner
-from mlopt.predictive.relations import Relations
+from mlopt.predictive.relations import Relations, matching
 from mlopt.sweep.config import Search, settled
 from mlopt.writing import check_outputs
 
@@ -129,7 +129,8 @@ def answered(
         if output is not None:
             # A text may be the file of a function, as of read_csv('people.csv').
             texts = [t.text[1:-1] for t in tokens if t.kind == "string_const"]
-            check_outputs([output], [*relations.files, *texts])
+            files = [file for text in texts for file in (text, *matching(text))]
+            check_outputs([output], [*relations.files, *files])
         return asked.explain() if explained else asked.answer()
 
 

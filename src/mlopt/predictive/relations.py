@@ -22,6 +22,16 @@ SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".json")
 """Of files that a name may mean: those that DuckDB reads by their names alone."""
 
 
+_BEFORE = re.compile(r"\s*(EXPLAIN|DESCRIBE)\s", re.IGNORECASE)
+"""What a query may begin with, beside that of which it is asked."""
+
+
+def matching(text: str) -> list[str]:
+    """The files that a text means as a pattern."""
+    pattern = str(Path(text).expanduser())
+    return glob(pattern, recursive=True)  # noqa: PTH207  (absolute)
+
+
 class Relations:
     """The tables that a query may name, in a DuckDB of its own.
 
@@ -112,17 +122,28 @@ class Relations:
 
     def names(self, query: str) -> tuple[set[str], set[str]]:
         """Names of tables, and those given by WITH, in lower case; none if unreadable."""
+        tables, given = ({one.lower() for one in names} for names in self._parsed(query))
+        return tables, given
+
+    def _parsed(self, query: str) -> tuple[list[str], list[str]]:
         tree = "json_extract_string(json_serialize_sql($query), "
         (found,) = self.connection.execute(
             f"SELECT {tree}'$..table_name'), {tree}'$..cte_map.map[*].key')",
             {"query": query},
         ).fetchall()
-        tables, given = ({name.lower() for name in names} for names in found)
+        tables, given = found
         return tables, given
+
+    def _tables(self, query: str) -> set[str]:
+        try:
+            return set(self.connection.get_table_names(query))
+        except duckdb().ParserException:  # of a list of files, which it can run
+            tables, given = self._parsed(_BEFORE.sub("", query))
+            return {name for name in tables if name not in given}
 
     def _find(self, query: str) -> None:
         """Make tables of the names in a query that are none yet."""
-        for name in sorted(self.connection.get_table_names(query)):
+        for name in sorted(self._tables(query)):
             if name.lower() in self._there:
                 continue
             variable = self.variables.get(name)
@@ -131,7 +152,7 @@ class Relations:
                 paths = (Path(f"{name}{suffix}") for suffix in SUFFIXES)
                 if not self._add(name, next((p for p in paths if p.is_file()), None)):
                     # What DuckDB reads itself.
-                    self.files += glob(name, recursive=True)  # noqa: PTH207  (absolute)
+                    self.files += matching(name)
 
     def _add(self, name: str, table: Any) -> bool:
         if isinstance(table, str | Path):

@@ -18,6 +18,8 @@ from mlopt.writing import check_outputs, check_writable, finish_files
 
 JOURNAL = "predicted.jsonl"
 """In the output folder: a line for each file that is done, and of which content."""
+_BEGINS = b'{"source": '
+"""Of a line of it, be it cut off."""
 _MAGIC = frozenset("*?[")
 
 
@@ -113,6 +115,7 @@ def prepare(jobs: Sequence[Job], folder: Path, model: Path | None) -> None:
     """
     check_writable(folder)
     sources = {os.path.realpath(job.source) for job in jobs}
+    check_outputs([folder / JOURNAL], [*sources, model])
     for job in jobs:
         if os.path.realpath(job.output) in sources:
             check_outputs([job.output], [one.source for one in jobs])
@@ -157,6 +160,12 @@ class Journal:
             with suppress(ValueError, KeyError, TypeError):  # cut off by a kill
                 record = json.loads(line)
                 self._done[record["output"]] = record
+        if content and not self._done and not content.startswith(_BEGINS):
+            self._file.close()
+            raise InputError(
+                f"`{self._path}` must be what an earlier run noted there, but it is "
+                "another file: name another folder, or move it away."
+            )
         if content and not content.endswith(b"\n"):
             self._file.write(b"\n")
         return self

@@ -172,6 +172,9 @@ class Scheduler:
             return left - self.reserve + GRACE
         return left + max(LATE, self.limits.seconds or 0.0)
 
+    def _late(self, seconds: float) -> bool:
+        return self.limits.seconds_left - self.reserve <= seconds
+
     def _scored(self) -> bool:
         return any(t.passes > 0 for t in self.trials.values())
 
@@ -338,7 +341,7 @@ class Scheduler:
         pairs = zip(orders, replays, strict=True)
         fresh = [order for order, replay in pairs if replay is None]
         fresh = self.batch.views.together(fresh)
-        clock = Clock(self._may_start, self._waits, self._scored)
+        clock = Clock(self._may_start, self._waits, self._late, self._scored)
         # One after the other: a trial may turn out to have no batched form.
         for trainer in self.trainers:
             if own := [request for request in fresh if trainer.takes(request.trial)]:

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from mlopt.cluster import Member, Threads
 from mlopt.errors import ClusterError
 from mlopt.gd.at_once import SolvedAtOnce
+from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.row_products import beyond
 from mlopt.kernels.compiling import once, worked
 from mlopt.passes import Passes
+from mlopt.prices import price
 from mlopt.training import Limits
 from mlopt.tuning.batch_size import training_bytes
 from mlopt.tuning.crews.families import Views
@@ -38,6 +40,8 @@ from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
 from mlopt.tuning.crews.scans import LOCKSTEP
 from mlopt.tuning.crews.trainer import Clock
 from mlopt.tuning.crews.trials import TrainRequest, TrainResult, Trial
+
+_LOOK = price("search.look")
 
 
 @dataclass(eq=False)
@@ -72,9 +76,9 @@ class BatchCrew:
 
         A trial without a result has no batched form any more (`Views.alone`): a scan that
         it was part of raised, and which of its trials is to blame only their own fits tell.
-        A scan that has begun is not given up where a pass takes little time. Where it takes
-        models to their end, these are fits: without time for one there is none for another,
-        and its trial gives no result this time.
+        A scan that has begun ends with a pass when time is up, and scores what there is.
+        Where it takes models to their end, these are fits: without time for one there is
+        none for another, and its trial gives no result this time.
         """
         known = {number for scan in self.scans for number in scan.trials}
         self._open([order.trial for order in requests if order.trial.number not in known])
@@ -156,7 +160,7 @@ class BatchCrew:
         seconds = np.zeros((len(self.problem.splits), 2))
         made: Passes = 0
         for scan, advanced in self._each(group, until, clock):
-            made = max(made, advanced.made)
+            made, until = max(made, advanced.made), min(until, advanced.until)
             seconds[list(scan.splits)] += advanced.seconds
             for name, values in advanced.scores.items():
                 for owner, value in zip(scan.owners, values, strict=True):
@@ -212,6 +216,7 @@ class BatchCrew:
         executors = [] if isinstance(views, InTurns) else [v.rows.executor for v in views]
         members = [one for one in executors if isinstance(one, Member)]
         if len(group) == len(members) > 1:
+            clock = replace(clock, late=Clock().late)  # all go as far
             jobs = {
                 members[scan.part]: partial(self._advance, scan, until, views, clock)
                 for scan in group
@@ -222,7 +227,10 @@ class BatchCrew:
             return
         for place, scan in enumerate(group):
             after = len(group) - place - 1
-            yield scan, self._advance(scan, until, self._views(scan), clock, after)
+            own = self._advance(scan, until, self._views(scan), clock, after)
+            if own.until < until:  # the others go as far, and no less
+                until, clock = own.until, replace(clock, late=Clock().late)
+            yield scan, own
             self._sleep()
 
     def _sleep(self) -> None:
@@ -237,7 +245,7 @@ class BatchCrew:
         training = scan.wake(self.problem, views)
         if isinstance(training, SolvedAtOnce):
             _limit(training, scan, clock, after)
-        training.advance_to(until)
+        until = _go_on(training, until, clock, after)
         fit, trained = worked(start), time.perf_counter()
         scores, parts = scan_scores(self.problem, scan), len(scan.splits)
         if self._crowded(training.rows.d):  # the next advance learns it again
@@ -248,6 +256,7 @@ class BatchCrew:
             [bool(stopped) or training.done for stopped in training.finished],
             training.reached.tolist(),
             training.made,
+            until,
         )
 
     def _crowded(self, d: int) -> bool:
@@ -271,6 +280,22 @@ def _limit(training: SolvedAtOnce, scan: Scan, clock: Clock, after: int) -> None
         training.limits = Limits(seconds=max(waits, np.finfo(float).tiny))
 
 
+def _go_on(training: LinearTraining, until: Passes, clock: Clock, after: int) -> Passes:
+    """Train as far as there is time, with as long for each of ``after`` others; how far."""
+    if isinstance(training, SolvedAtOnce) or math.isinf(clock.waits()):
+        training.advance_to(until)
+        return until
+    begin, stretch = time.perf_counter(), 1
+    while True:
+        start = time.perf_counter()
+        training.advance_to(min(until, math.floor(training.made) + stretch))
+        if training.made >= until or training.done:
+            return until
+        if clock.late(after * (time.perf_counter() - begin)):
+            return training.made
+        stretch *= 2 if time.perf_counter() - start < _LOOK else 1
+
+
 @dataclass(frozen=True)
 class _Advanced:
     """What became of a scan.
@@ -284,6 +309,8 @@ class _Advanced:
     finished, reached : list of bool
     made : int or float
         Passes so far.
+    until : int or float
+        As far as it was to go, or as there was time for.
     """
 
     seconds: NDArray[np.float64]
@@ -291,6 +318,7 @@ class _Advanced:
     finished: list[bool]
     reached: list[bool]
     made: Passes
+    until: Passes
 
     def shared(self, count: int) -> _Advanced:
         """The same, of seconds in which ``count`` scans were at work."""

@@ -26,6 +26,8 @@ class Clock:
         Asked before a fit, with the seconds that the fits of its trial will still take.
     waits : callable
         Gives the seconds after which what has not ended is given up.
+    late : callable
+        Whether so many seconds are more than are left beside the final fit.
     ahead : callable
         Whether more fits may be handed over than there are threads: not while nothing tells
         what they and the final fit take.
@@ -33,6 +35,7 @@ class Clock:
 
     may_start: Callable[[Trial, float], bool] = lambda trial, seconds: True
     waits: Callable[[], float] = lambda: math.inf
+    late: Callable[[float], bool] = lambda seconds: False
     ahead: Callable[[], bool] = lambda: True
 
 

@@ -32,6 +32,7 @@ from optuna.distributions import (
 from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
+from mlopt.identity import identified
 
 # A quantile of exactly 0 or 1 is infinite for a normal distribution.
 EDGE = 1e-6
@@ -116,7 +117,7 @@ class Parameter:
         try:
             hash(value)
         except TypeError:
-            return repr(value)
+            return identified(value) or coordinate
         return value
 
     def __str__(self) -> str:
