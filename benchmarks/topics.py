@@ -28,6 +28,7 @@ from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
 
 import numpy as np
 import scipy.sparse as sp
