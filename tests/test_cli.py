@@ -250,6 +250,44 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert "Usage" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--timeout", "0.01"),
+        ("--n-trials", "500"),
+        ("--families", "linear"),
+        ("--cv", "3"),
+        ("--sampler", "random"),
+        ("--bandit", "none"),
+        ("--storage", "sqlite:///study.db"),
+        ("--scheduler", "tcp://127.0.0.1:1"),
+    ],
+)
+def test_a_fit_refuses_what_only_a_search_has(
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    value: str,
+) -> None:
+    arguments = ["fit", people, "--target", "buys", "--output", tmp_path / "m.skops"]
+    assert run(*arguments, option, value) == BAD_INPUT
+    assert re.search(f"`{option}` is an option.*mlopt sweep", capsys.readouterr().err)
+    assert not (tmp_path / "m.skops").exists()
+    assert run("fit", "--help") == DONE
+    assert option not in capsys.readouterr().out
+
+
+def test_a_fit_reads_a_configuration_of_a_sweep(people: Path, tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(
+        f'[data]\npath = "{people.name}"\ntarget = "buys"\n'
+        "[search]\ntimeout = 60\nn_trials = 3\ncv = 4\n"
+    )
+    assert run("fit", config, "--output", tmp_path / "m.skops") == DONE
+    assert (tmp_path / "m.skops").is_file()
+
+
 def test_what_submit_shares_with_predict_is_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -14,12 +14,18 @@ from cyclopts.config import Env
 
 from mlopt.errors import ConfigError
 from mlopt.settings import (
+    FITTING,
     HERE,
+    HIDDEN,
+    SEARCHING,
     SETTINGS,
+    Fitting,
     Json,
+    Searching,
     Settings,
     Source,
     Where,
+    check_fit,
     config_of,
     listed,
     stem_of,
@@ -109,8 +115,9 @@ def fit(
     *,
     output: Path,
     family: str | None = None,
-    settings: Settings = SETTINGS,
-    where: Where = HERE,
+    settings: Fitting = FITTING,
+    search: Annotated[Searching, HIDDEN] = SEARCHING,
+    where: Annotated[Where, HIDDEN] = HERE,
 ) -> int:
     """Fit one model with its default settings, and save it.
 
@@ -126,9 +133,10 @@ def fit(
     from mlopt.sweep.models import dump_model
     from mlopt.writing import check_file, write_files
 
-    config = config_of(source, settings, **where.given)
+    check_fit(search, where)
+    config = config_of(source, settings)
     check_file(output, [source, config.data.path, config.data.test])
-    fitted = fit_one(config, only_family(config, [family] if family else settings.names))
+    fitted = fit_one(config, only_family(config, family))
     write_files({output: dump_model(fitted.model)})
     _print(fitted.describe(output))
     return DONE

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from mlopt.errors import ConfigError
 from mlopt.writing import name_of
 
 Source = Annotated[
@@ -21,12 +22,14 @@ Source = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
+HIDDEN = Parameter(name="*", show=False)
+"""Of options that are known only to say where they belong."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Settings:
-    """What a configuration says, said on the command line. Flags win over the file.
+class Fitting:
+    """What a configuration says of the data, and of a model of them.
 
     Parameters
     ----------
@@ -41,20 +44,8 @@ class Settings:
     rare_classes
         What becomes of classes with too few rows: keep (refuse them), drop or merge.
         [default: keep]
-    timeout
-        Seconds in all, the final fit included; or 90s, 1m, 1h30m. [default: 60]
-    n_trials
-        Configurations to try. [default: as many as the time allows]
     scoring
         One of scikit-learn's scorers. [default: accuracy or r2]
-    families
-        Families to search, separated by commas. [default: all]
-    cv
-        Folds, or "auto". [default: auto]
-    sampler
-        random, grid or tpe. [default: tpe]
-    bandit
-        action-elimination, successive-halving, hyperband or none.
     seed
         [default: 0]
     n_jobs
@@ -66,25 +57,60 @@ class Settings:
     drop: str | None = None
     task: str | None = None
     rare_classes: str | None = None
-    timeout: str | None = None
-    n_trials: int | None = None
     scoring: str | None = None
-    families: str | None = None
-    cv: str | None = None
-    sampler: str | None = None
-    bandit: str | None = None
     seed: int | None = None
     n_jobs: int | None = None
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is said, as values of a configuration; the families are `names`."""
+        """What is said, as values of a configuration."""
         said = {key: value for key, value in vars(self).items() if value is not None}
+        if self.drop is not None:
+            said["drop"] = listed(self.drop) or None
+        return said
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Searching:
+    """What a configuration says of a search, which a fit has not.
+
+    Parameters
+    ----------
+    timeout
+        Seconds in all, the final fit included; or 90s, 1m, 1h30m. [default: 60]
+    n_trials
+        Configurations to try. [default: as many as the time allows]
+    families
+        Families to search, separated by commas. [default: all]
+    cv
+        Folds, or "auto". [default: auto]
+    sampler
+        random, grid or tpe. [default: tpe]
+    bandit
+        action-elimination, successive-halving, hyperband or none.
+    """
+
+    timeout: str | None = None
+    n_trials: int | None = None
+    families: str | None = None
+    cv: str | None = None
+    sampler: str | None = None
+    bandit: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Settings(Searching, Fitting):
+    """What a configuration says, said on the command line. Flags win over the file."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said, as values of a configuration; the families are `names`."""
+        said = super().said
         said.pop("families", None)
         with suppress(KeyError, ValueError):  # seconds; or a duration, or neither
             said["timeout"] = float(said["timeout"])
-        if self.drop is not None:
-            said["drop"] = listed(self.drop) or None
         if self.cv is not None and self.cv.isdigit():
             said["cv"] = int(self.cv)
         return said
@@ -119,9 +145,28 @@ class Where:
 
 
 SETTINGS, HERE = Settings(), Where()
+FITTING, SEARCHING = Fitting(), Searching()
 
 
-def config_of(source: str, settings: Settings, **given: Any) -> Any:
+def check_fit(*given: Any) -> None:
+    """Refuse what only a search has, for who fits one model.
+
+    Raises
+    ------
+    ConfigError
+    """
+    known = [one.name for kind in (Searching, Where) for one in fields(kind)]
+    said = {name for one in given for name, value in vars(one).items() if value is not None}
+    if searched := [name for name in known if name in said]:
+        option = f"--{searched[0].replace('_', '-')}"
+        named = ", and one family is named by `--family`" * (searched[0] == "families")
+        raise ConfigError(
+            f"`{option}` is an option of a search, and this fits one model: leave it out"
+            f"{named}; `mlopt sweep` has it."
+        )
+
+
+def config_of(source: str, settings: Fitting, **given: Any) -> Any:
     """The configuration of a sweep: a file, or data, with what the command line says."""
     from mlopt.sweep.config import Config, load, override
 

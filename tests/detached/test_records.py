@@ -115,6 +115,13 @@ def test_events_come_back_from_their_lines() -> None:
     assert event_of(stream.getvalue()) == events.TrialStarted(0.0, 1, "linear")
 
 
+def test_a_fit_is_given_no_option_of_a_search() -> None:
+    settings = Settings(target="y", timeout="1h")
+    with pytest.raises(ConfigError, match="`--timeout` is an option of a search"):
+        typed("people.csv", settings=settings, family="linear")
+    assert isinstance(typed("people.csv", settings=settings), Sweep)
+
+
 def test_a_fit_does_not_write_over_its_configuration(tmp_path: Path) -> None:
     source = tmp_path / "c.toml"
     source.write_text('[data]\npath = "people.csv"\ntarget = "y"\n')

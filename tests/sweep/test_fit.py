@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt.errors import ConfigError
 from mlopt.sweep.config import Config, Family, override
 from mlopt.sweep.fit import fit_one, only_family
 from mlopt.tuning import alone
@@ -49,8 +48,16 @@ def test_boosted_trees_tried_both_ways_are_those_of_one_fit(
 def test_a_fit_is_of_the_family_that_is_named_or_configured() -> None:
     off, on = Family(enabled=False), Family()
     forests = Config(families={"linear": off, "random_forest": on, "extra_trees": on})
-    assert only_family(forests, []) == "random_forest"
-    assert only_family(forests, ["linear"]) == "linear"
-    assert only_family(Config(), []) == "linear"
-    with pytest.raises(ConfigError, match="of one family; `families` names a, b"):
-        only_family(forests, ["a", "b"])
+    assert only_family(forests, None) == "random_forest"
+    assert only_family(forests, "linear") == "linear"
+    assert only_family(Config(), None) == "linear"
+
+
+def test_a_fit_needs_no_rows_for_the_folds_of_a_search(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    few = table.assign(buys=np.where(np.arange(len(table)) < 5, "maybe", table["buys"]))
+    few.to_csv(path, index=False)
+    config = override(Config(), path=str(path), target="buys", cv=20)
+    assert set(fit_one(config, "linear").model.classes_) == {"maybe", "no", "yes"}

@@ -19,7 +19,7 @@ from mlopt.errors import ConfigError
 from mlopt.plan.units import format_seconds
 from mlopt.query.parser import is_query
 from mlopt.query.places import anywhere
-from mlopt.settings import SETTINGS, Settings, config_of
+from mlopt.settings import SETTINGS, Settings, check_fit, config_of
 from mlopt.statuses import DONE, FAILED
 from mlopt.writing import check_file
 
@@ -59,6 +59,8 @@ def work_of(
         return Query(text=anywhere(source), output=place)
     if proba or memory is not None:
         raise ConfigError("`--proba` and `--memory` are for predictions: MODEL FILES...")
+    if family is not None:
+        check_fit(settings)
     config = config_of(source, settings)
     found = config.output.directory and absolute(config.output.directory)
     data = config.data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from sklearn.metrics import get_scorer
 
 from mlopt import events
 from mlopt.cluster import count_threads
-from mlopt.errors import ConfigError
 from mlopt.plan import Choice, Plan
 from mlopt.sweep.clock import Clock
-from mlopt.sweep.config import Config
+from mlopt.sweep.config import Config, override
 from mlopt.sweep.prepare import Prepared
 from mlopt.sweep.run import read_and_prepare
 from mlopt.tuning.alone import every_row, fit_alone
@@ -56,6 +54,8 @@ def fit_one(
         When the data or the settings cannot work.
     """
     clock = Clock(observer)
+    # Nobody cuts folds: the rows of a class need not reach those of a search.
+    config = override(config, cv=2)
     prepared = read_and_prepare(clock, config, None, None, [family])
     threads = count_threads(config.search.n_jobs)
     model = clock.measure("fit", lambda: _fit(prepared, family, threads))
@@ -82,18 +82,10 @@ def fit_one(
     return Fitted(model, plan, prepared.scoring, score)
 
 
-def only_family(config: Config, names: Sequence[str]) -> str:
-    """The family of a fit: of ``names``, or the first that is configured and enabled.
-
-    Raises
-    ------
-    ConfigError
-        Several names.
-    """
-    if len(names) > 1:
-        raise ConfigError(f"A fit is of one family; `families` names {', '.join(names)}.")
-    configured = [name for name, family in config.families.items() if family.enabled]
-    return next(iter([*names, *configured, "linear"]))
+def only_family(config: Config, name: str | None) -> str:
+    """The family of a fit: ``name``, or the first that is configured and enabled."""
+    configured = [one for one, family in config.families.items() if family.enabled]
+    return name or next(iter([*configured, "linear"]))
 
 
 def _fit(prepared: Prepared, family: str, threads: int) -> Any:
