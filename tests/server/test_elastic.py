@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from tests.plans import plan_of
@@ -11,7 +12,7 @@ from tests.server.rehearsal import Epoch, Rehearsal, epoch_seconds
 from mlopt.errors import InputError
 from mlopt.events import Event, Reconfigured
 from mlopt.server.autoconfig import Configuration, best
-from mlopt.server.elastic import Controller
+from mlopt.server.elastic import Controller, Policy
 from mlopt.server.metrics import Metrics
 from mlopt.server.model import Kind, Mode, Work
 from mlopt.server.moves import Table
@@ -209,6 +210,36 @@ def test_who_has_no_stratum_is_no_worker_and_is_not_waited_for() -> None:
     controller.cores["m4"] = 4  # so that it is taken to be no slower than m0
     goes_on()
     assert controller.configuration.workers.keys() == {"m0", "m1", "m4"}
+
+
+def test_after_a_loss_what_is_best_is_taken_whatever_it_gains_and_when() -> None:
+    """Also where others have taken over what the member had; once there are prices."""
+    names = [*pool(8)]
+    work, policy = Work(0.1 * LINK), Policy(threshold=0.99, interval=1e9, settle=1e9)
+    controller = Controller(work, split(names, 4), dict.fromkeys(names, 1), policy)
+    controller.start()
+
+    def loses(member: str) -> None:
+        controller.left(member)
+        there = [name for name in names if name in controller.cores]
+        controller.configuration = split(there, len(controller.configuration.workers) - 1)
+
+    assert controller.propose(0.0) is None
+    loses("m0")
+    assert controller.propose(1.0) is None  # nobody knows what it would gain
+    for member in controller.configuration.workers:
+        for _ in range(6):
+            controller.metrics.batch(member, 1.0)
+    controller.metrics.link("m1", LINK)
+    first = controller.propose(2.0)
+    assert first is not None
+    assert (first.now, first.reason) == (math.inf, "m0 left")
+    assert len(first.after.workers) > 3
+    controller.done(2.0)
+    assert controller.propose(3.0) is None  # nobody is lost
+    controller.joined("m9")
+    controller.left("m9")  # which had no part
+    assert controller.propose(4.0) is None
 
 
 def test_proposals_keep_their_pace_and_their_state() -> None:

@@ -252,6 +252,23 @@ def test_a_job_configures_itself_whose_model_has_arrays_that_do_not_change() -> 
         assert len(layout.servers()) < 5
 
 
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_job_that_loses_a_member_is_configured_anew(at: int) -> None:
+    """A worker, or the server that has the model; nothing else is worth a change here."""
+    forced = Policy(threshold=0.99, interval=1e9, settle=1e9)
+    with (
+        MeshHere(7) as mesh,
+        Servers(program(12, {*range(12)}), mesh, servers=5, policy=forced) as layout,
+    ):
+        threading.Timer(0.3, mesh.lose, [mesh.members[at]]).start()
+        layout.advance(200)
+        assert layout.adapting is not None
+        (change,) = layout.adapting.controller.history
+        assert change.reason.endswith(" left")
+        assert len(change.after.workers) >= 4
+        np.testing.assert_array_equal(layout.clock(), 200)
+
+
 class Told(Metrics):
     """Keeps what it was told."""
 

@@ -154,6 +154,7 @@ class Controller:
         self._open: Proposal | None = None
         self._said: deque[Kinds] = deque(maxlen=SAID)  # each since the one before
         self._next = -math.inf
+        self._left: set[str] = set()  # with a part, since the last change
 
     def start(self) -> None:
         """All members are ready: an epoch begins."""
@@ -164,8 +165,14 @@ class Controller:
         self.cores[member] = 1
 
     def left(self, member: str) -> None:
-        """A member is gone, or about to; a part that it has must go to others."""
+        """A member is gone, or about to; a part that it has must go to others.
+
+        What is best then is proposed whatever it gains (Cruise, section IV-A2), whoever
+        takes the part meanwhile.
+        """
         self.cores.pop(member, None)
+        if member in self.configuration.members:
+            self._left.add(member)
 
     @property
     def forced(self) -> bool:
@@ -192,11 +199,13 @@ class Controller:
         if self.state != "RUN":
             return None
         lost = self.configuration.members - self.cores.keys()
-        if not lost and (now < self._next or not self.metrics.ready(self.configuration)):
+        self._left |= lost
+        ready = now >= self._next and self.metrics.ready(self.configuration)
+        kinds = self.metrics.kinds(self.cores)
+        if not (ready or lost or (self._left and kinds)):
             return None
         self._next = now + self.policy.interval
         owners = owners or {}
-        kinds = self.metrics.kinds(self.cores)
         work = self.metrics.measured(self.work)
         least = self.policy.least_servers
         if not kinds:
@@ -204,15 +213,15 @@ class Controller:
             return self._offered(after, math.inf, math.nan, owners, lost)
         wanted = best(kinds, work, least_servers=least, keep=self.configuration)
         after = _in_blocks(wanted.configuration, owners)
-        if not lost:
+        if not self._left:
             sure = self._sure(kinds, after, work)
             if sure is None:
                 return None
             after = _in_blocks(sure, owners)
-        if not lost and not self._gains(kinds, after, work):
+        if not self._left and not self._gains(kinds, after, work):
             return None
         seconds = predicted(kinds, after, work)
-        before = math.inf if lost else predicted(kinds, self.configuration, work)
+        before = math.inf if self._left else predicted(kinds, self.configuration, work)
         return self._offered(after, before, seconds, owners, lost)
 
     def _sure(self, kinds: Kinds, after: Configuration, work: Work) -> Configuration | None:
@@ -262,11 +271,12 @@ class Controller:
     ) -> Proposal | None:
         steps = reconfiguration(self.configuration, after, owners, lost)
         if not steps and not lost:
+            self._left.clear()
             return None  # it is so already
         new = sorted(after.members - self.configuration.members)
         reason = f"{(before - seconds) / before:.0%} less" if math.isfinite(before) else ""
-        if lost:
-            reason = f"{', '.join(sorted(lost))} left"
+        if self._left:
+            reason = f"{', '.join(sorted(self._left))} left"
         elif new:
             reason += f" with {', '.join(new)}"
         self._open = Proposal(
@@ -284,6 +294,7 @@ class Controller:
         self.metrics.clear()
         self._epochs.clear()
         self._said.clear()
+        self._left.clear()
         self._next = now + self.policy.settle
         self.state = "RUN"
         last = self.history[-1]

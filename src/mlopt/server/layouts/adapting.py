@@ -140,7 +140,8 @@ class Adapting:
             controller.left(member)
         self._hear()
         self._measure()
-        self._restored()
+        if not self._restored():
+            return
         with suppress(InputError):  # too few members for both: go on as it is
             proposal = controller.propose(now - self._began, self._owners())
             if proposal is not None:
@@ -169,11 +170,14 @@ class Adapting:
             metrics.served(member, made, applying[member])
         self._steps += made
 
-    def _restored(self) -> None:
-        """What became of the parts of lost members is not the controller's doing."""
+    def _restored(self) -> bool:
+        """What becomes of the parts of lost members is not the controller's doing; gives
+        whether members that are there have them all."""
         if self.controller.forced:
             with suppress(InputError):
                 self.controller.configuration = self._now()
+        have = {*self.layout.homes.values()} | self.layout.servers()
+        return have <= self.controller.cores.keys()
 
     def _now(self) -> Configuration:
         homes, owners = [*self.layout.homes.values()], [*self._owners()["model"].values()]
