@@ -198,6 +198,19 @@ def test_seconds_are_those_of_the_steps_where_nothing_else_takes_any() -> None:
     assert four["threads"] == pytest.approx(3.2)
 
 
+def test_pulls_of_lockstep_are_priced_as_they_are_done_all_at_once() -> None:
+    """C + P + A / s + (w - 1) (P + A) / s: the last of 7 workers waits at 7 servers."""
+    fast = Resources(network=1e7, python=1e12, task=0.0, round_trip=0.0)
+    pool = replace(TWO, members=14, resources=fast)
+    load = replace(WHOLE, strata=56, servers=7, mode="lockstep", blocks=7)
+    took = []
+    for passes in (20, 21):
+        found = {one.layout: one for one in layouts(replace(load, passes=passes), pool)}
+        took.append(found["servers"].seconds or math.nan)
+    one = 0.05 + 0.01 + 0.01 / 7 + 6 * 0.02 / 7
+    assert took[1] - took[0] == pytest.approx(56 / 7 * one, rel=1e-3)
+
+
 @given(
     passes=st.integers(1, 1000), side=st.integers(2, 16), step=st.floats(1e-5, 1),
     part=st.floats(1, 1e8), rows=st.floats(0, 1e9), members=st.integers(2, 8),

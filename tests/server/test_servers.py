@@ -24,6 +24,7 @@ from mlopt.server.metrics import Metrics
 from mlopt.server.ownership import Move
 from mlopt.server.program import CLOCK, Adds, Program
 from mlopt.server.roll import Roll
+from mlopt.server.service import ShardService
 from mlopt.server.workers import Mode
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -267,6 +268,33 @@ def test_a_job_that_loses_a_member_is_configured_anew(at: int) -> None:
         assert change.reason.endswith(" left")
         assert len(change.after.workers) >= 4
         np.testing.assert_array_equal(layout.clock(), 200)
+
+
+def test_all_servers_are_asked_at_once_and_lockstep_is_priced_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    met, answer = threading.Barrier(2), ShardService.answer
+
+    def meets(self: Any, operation: str, header: Any, arrays: Any) -> Any:
+        if operation == "get" and header.block < 2:  # the third is the clock
+            met.wait(10)  # for who asks the other server meanwhile
+        return answer(self, operation, header, arrays)
+
+    def step(block: int, model: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: np.ones_like(array) for name, array in model.items()}
+
+    monkeypatch.setattr(ShardService, "answer", meets)
+    model = {"v": np.zeros(5), "w": np.zeros(7)}
+    job = Program(Adds(step, False), [model], [[0], [1]])
+    never = Policy(interval=1e9)
+    with (
+        MeshHere(3) as mesh,
+        Servers(job, mesh, servers=2, mode="lockstep", policy=never) as layout,
+    ):
+        layout.advance(3)
+        np.testing.assert_array_equal(layout.model()[0][0]["w"], 6)
+        assert layout.adapting is not None
+        assert not layout.adapting.controller.work.in_turn
 
 
 class Told(Metrics):

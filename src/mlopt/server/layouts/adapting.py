@@ -59,6 +59,7 @@ class Adapting:
             pulled=self.pulled,
             batches=len(program.cells) * len(program.parts),
             mode=mode,
+            pulls="at once",  # as a store asks servers
             staleness=staleness,
             row_blocks=len(program.cells),
             model_blocks=sum(

@@ -252,6 +252,7 @@ def _served(load: Load, pool: Pool) -> tuple[Kind, Work]:
         batches=load.steps,
         applying=load.part / link,
         mode=load.mode or "async",
+        pulls="at once",  # as a store asks servers
         staleness=load.staleness,
         row_blocks=load.strata,
         model_blocks=load.blocks * load.parts,
