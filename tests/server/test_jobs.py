@@ -245,6 +245,23 @@ def test_a_step_that_ends_its_process_ends_the_job_and_not_all_members(
         assert job.model.shape == (3,)
 
 
+def test_a_step_that_ends_all_processes_there_are_is_what_is_named() -> None:
+    """Before others have come: that nobody is left is not why."""
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        if block == 2:
+            mesh.lose("-".join(threading.current_thread().name.split("-")[1:3]))
+        time.sleep(0.02)
+        return np.ones_like(w)
+
+    with MeshHere(3) as mesh:
+        job = Job(step, np.zeros(3), [0, 1, 2, 3], layout="servers", where=mesh)
+        with pytest.raises(TaskKilledError, match=r"3 members .* block.*\b2\b"):
+            job.run()
+        assert not mesh.members
+        assert job.model.shape == (3,)
+
+
 @pytest.mark.parametrize("layout", ["rotate", "servers"])
 def test_a_block_that_has_its_step_on_another_member_is_not_blamed(layout: Any) -> None:
     with MeshHere(4) as mesh:

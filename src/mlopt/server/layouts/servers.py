@@ -169,6 +169,10 @@ class Servers(Layout):
         """Steps that each stratum has had."""
         return self.host.store.pull(tables=[CLOCK])[CLOCK]
 
+    def _known(self) -> Any:
+        """The same; of the copies, if nobody is there."""
+        return self.clock() if self.mesh.members else self.host.model()[CLOCK]
+
     def servers(self) -> set[str]:
         """Members that have blocks."""
         return {owner.member for owner in self.host.owners.all().values()}
@@ -207,9 +211,7 @@ class Servers(Layout):
                 self._catch_up()
         finally:
             with suppress(ClusterError):
-                here = self.mesh.members  # else the model is that of the copies
-                counts = self.clock() if here else self.host.model()[CLOCK]
-                self._steps = tuple(counts.tolist())
+                self._steps = tuple(self._known().tolist())
                 self.passes = min(self._steps) // len(self.program.parts)
 
     def _catch_up(self) -> None:
@@ -237,7 +239,7 @@ class Servers(Layout):
 
     def _suspect(self, strata: Sequence[int], passes: int) -> None:
         """Those that were under way on a member that is lost, if they have steps left."""
-        clock, wanted = self.clock(), (self.passes + passes) * len(self.program.parts)
+        clock, wanted = self._known(), (self.passes + passes) * len(self.program.parts)
         suspect(self._deaths, {a: int(clock[a]) for a in strata if clock[a] < wanted})
 
     def _started(self, strata: Sequence[int], passes: int) -> list[Resident]:
@@ -299,6 +301,8 @@ class Servers(Layout):
         self._gone.add(lost)
         self.lost = len(self._gone)
         moved = self._strata_of(lost)
+        if any(task.member == lost for task in self._tasks):
+            self._suspect(moved, passes)
         for stratum in moved:
             while True:
                 home = self._least_loaded()
@@ -306,8 +310,6 @@ class Servers(Layout):
                     give_cells(self.mesh, home, stratum, self.program)
                     self.homes[stratum] = home
                     break
-        if any(task.member == lost for task in self._tasks):
-            self._suspect(moved, passes)
         return moved
 
     def _least_loaded(self) -> str:
