@@ -39,6 +39,12 @@ class Fitting:
         File to test on. [default: a fifth of the rows is set aside]
     drop
         Columns that must not be used, separated by commas.
+    group
+        Column of groups, as of patients: rows of one stay together.
+    weight
+        Column of weights of rows, for training and scores.
+    time
+        Column that orders the rows: the last ones test.
     task
         classification, regression or auto. [default: auto]
     rare_classes
@@ -55,6 +61,9 @@ class Fitting:
     target: str | None = None
     test: str | None = None
     drop: str | None = None
+    group: str | None = None
+    weight: str | None = None
+    time: str | None = None
     task: str | None = None
     rare_classes: str | None = None
     scoring: str | None = None

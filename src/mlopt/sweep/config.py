@@ -55,6 +55,14 @@ class Data(Strict, frozen=True):
         File to test on at the end. Without one, ``holdout`` of the rows are set aside.
     drop : tuple of str
         Columns that must not be used.
+    group : str, optional
+        Column of groups, as of patients: the rows of one are in one part of the data. No
+        feature, and not together with ``time``.
+    weight : str, optional
+        Column of weights of rows, 0 or more: in training and in every score. No feature.
+    time : str, optional
+        Column of dates or numbers that order the rows: the last ones test, and folds judge
+        by later rows than they train on. A feature as any other.
     rare_classes : str
         What becomes of classes with too few rows for every part of the data: "keep", which
         refuses them; "drop" leaves their rows out; "merge" makes one class of them.
@@ -66,6 +74,9 @@ class Data(Strict, frozen=True):
     holdout: Share = 0.2
     task: Task = "auto"
     drop: tuple[str, ...] = ()
+    group: str | None = None
+    weight: str | None = None
+    time: str | None = None
     rare_classes: RareClasses = "keep"
 
 

@@ -8,6 +8,7 @@ from mlopt.passes import passes_text
 from mlopt.report.history import COMPLETE, FAIL, PRUNED, WAITING, format_score
 from mlopt.report.influence import importance, main_family
 from mlopt.report.page import Findings
+from mlopt.sweep.beside import described
 from mlopt.sweep.result import SweepResult
 
 PACKAGES = ("mlopt", "numpy", "scipy", "scikit-learn", "optuna", "pandas", "dask", "skops")
@@ -37,12 +38,13 @@ def findings_of(result: SweepResult) -> Findings:
 def _sentence(result: SweepResult) -> str:
     prepared, target = result.prepared, result.prepared.target
     classes = f" into {len(target.classes)} classes" if target.classifies else ""
+    told = described(result.config.data, prepared.beside)
     stopped = ", until it was interrupted" if result.interrupted else ""
     return (
         f"{target.task.capitalize()} of {target.name}{classes}, learned from "
         f"{len(prepared.y):,} rows and {prepared.X.shape[1]} columns. "
         f"{len(result.trials)} configurations of {len(prepared.families)} model families "
-        f"were tried{stopped}."
+        f"were tried{stopped}." + "".join(f" {one[0].upper()}{one[1:]}." for one in told)
     )
 
 

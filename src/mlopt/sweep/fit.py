@@ -11,6 +11,7 @@ from sklearn.metrics import get_scorer
 from mlopt import events
 from mlopt.cluster import count_threads
 from mlopt.plan import Choice, Plan
+from mlopt.sweep.beside import described
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.prepare import Prepared
@@ -28,19 +29,20 @@ class Fitted:
     plan : Plan
     scoring : str
     score : float
+    told : tuple of str
+        Of groups, weights and time.
     """
 
     model: Any
     plan: Plan
     scoring: str
     score: float
+    told: tuple[str, ...] = ()
 
     def describe(self, output: Path) -> str:
         """The plan, the score, and where the model is."""
-        return (
-            f"{self.plan.explain()}\n\ntest {self.scoring}: {self.score:.5g}\n"
-            f"model: {output}"
-        )
+        lines = [f"test {self.scoring}: {self.score:.5g}", *self.told, f"model: {output}"]
+        return "\n".join([self.plan.explain(), "", *lines])
 
 
 def fit_one(
@@ -61,8 +63,8 @@ def fit_one(
     model = clock.measure("fit", lambda: _fit(prepared, family, threads))
     prepared.mark(model)
     scorer = get_scorer(prepared.scoring)
-    X, y = prepared.X_test, prepared.y_test
-    score = clock.measure("test", lambda: float(scorer(model, X, y)))
+    X, y, scored = prepared.X_test, prepared.y_test, prepared.beside_test.scored
+    score = clock.measure("test", lambda: float(scorer(model, X, y, **scored)))
     final = model.steps[-1][1]
     own = final.plan_ if isinstance(getattr(final, "plan_", None), Plan) else None
     shape = f"{prepared.X.shape[0]:,} rows, {prepared.X.shape[1]} columns"
@@ -79,7 +81,8 @@ def fit_one(
         "test", prepared.scoring, f"{len(y):,} rows", measured=clock.seconds["test"]
     )
     plan = Plan(f"fit {prepared.name}", (read, fitted, test), measured=clock.elapsed)
-    return Fitted(model, plan, prepared.scoring, score)
+    told = tuple(described(config.data, prepared.beside))
+    return Fitted(model, plan, prepared.scoring, score, told)
 
 
 def only_family(config: Config, name: str | None) -> str:
@@ -89,5 +92,5 @@ def only_family(config: Config, name: str | None) -> str:
 
 
 def _fit(prepared: Prepared, family: str, threads: int) -> Any:
-    estimator, rows = prepared.families[family][0], every_row(prepared.X, prepared.y)
-    return fit_alone(estimator, rows, threads)
+    rows = every_row(prepared.X, prepared.y, prepared.beside.weight)
+    return fit_alone(prepared.families[family][0], rows, threads)

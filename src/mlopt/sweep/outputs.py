@@ -21,6 +21,7 @@ from mlopt.readers.table import listed
 from mlopt.report.history import FAIL, PRUNED, WAITING, TrialRow
 from mlopt.report.page import render
 from mlopt.report.tables import frame_of
+from mlopt.sweep.beside import KEYS
 from mlopt.sweep.config import Config
 from mlopt.sweep.findings import PACKAGES, findings_of
 from mlopt.sweep.formulas import csv_of
@@ -159,6 +160,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "test_scores": dict(result.checked.scores) if result.checked else {},
         "task": prepared.target.task,
         "target": prepared.target.name,
+        **{key: getattr(result.config.data, key) for key in KEYS},
         "rows": len(prepared.y),
         "test_rows": len(prepared.y_test),
         "families": list(prepared.families),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,22 @@ from scipy import sparse
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import train_test_split
 
-from mlopt.errors import ConfigError, InputError, did_you_mean
+from mlopt.errors import ArgumentError, ConfigError, InputError, did_you_mean
 from mlopt.hearing import unheard
 from mlopt.identity import token_of
 from mlopt.readers.table import listed
+from mlopt.sweep.beside import (
+    NOTHING,
+    Beside,
+    check_columns_beside,
+    check_groups,
+    check_parts,
+    described,
+    hold_out,
+    set_apart,
+    set_apart_of_test,
+    wanted_drops,
+)
 from mlopt.sweep.cells import giveaways, notations, row_list, unreadable
 from mlopt.sweep.config import Config
 from mlopt.sweep.families import Built, Case
@@ -27,6 +39,8 @@ from mlopt.sweep.registry import families_of
 from mlopt.sweep.roles import Roles, roles_of
 from mlopt.sweep.tabular import check_columns
 from mlopt.sweep.target import Target, align, check_counts, splitter, target_of
+from mlopt.tuning.alone import every_row
+from mlopt.tuning.crews.fitting import fit_arguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +68,8 @@ class Prepared:
         As of `read_table`.
     decimal : str or None
         As of `Table`.
+    beside, beside_test : Beside
+        Groups and weights of both.
     """
 
     name: str
@@ -70,6 +86,8 @@ class Prepared:
     messages: tuple[str, ...]
     numbered_from: int | None = None
     decimal: str | None = None
+    beside: Beside = NOTHING
+    beside_test: Beside = NOTHING
 
     @property
     def target(self) -> Target:
@@ -80,7 +98,14 @@ class Prepared:
     def fingerprint(self) -> str:
         """A token of the content: all rows, the families and the way of judging."""
         rows = self.X, self.y, self.X_test, self.y_test
-        return token_of((*rows, self.families, self.target.name, self.cv, self.scoring))
+        marks = *self.beside.marks, *self.beside_test.marks
+        judged = self.families, self.target.name, self.cv, self.scoring
+        return token_of((*rows, *judged, *marks))
+
+    @property
+    def fitted(self) -> dict[str, Any]:
+        """What a search is given beside rows and target."""
+        return {"groups": self.beside.group, **self.beside.scored}
 
     def mark(self, model: Any) -> None:
         """Have a model know how the file that it was trained on numbers its columns, and
@@ -113,6 +138,8 @@ def prepare(
         When no sweep can come of these data or settings.
     """
     check_scoring(config.search.scoring)
+    data = config.data
+    check_columns_beside(data, source.X, str(source.y.name or "target"))
     messages: list[str] = list(source.remarks)
     whole = _known_target(source, messages)
     if len(whole.y) < 20:
@@ -129,18 +156,28 @@ def prepare(
         whole, y = without(replace(whole, y=pd.Series(y, name=target.name)), ~stay), y[stay]
         target, y = target_of(whole.y, config.data.task)
     check_scorer(config.search.scoring, target, y)
+    beside_test, given = NOTHING, whole
+    whole, beside = set_apart(given, data)
     if test is None:
-        parts, where = _split(config, whole, y, target)
+        train, held, where = _split(config, y, target, beside)
+        parts = _rows(whole.X, train), _rows(whole.X, held), y[train], y[held]
+        beside, beside_test = beside.at(train), beside.at(held)
+        _check_unknown(target, parts[2], parts[3], messages)
     else:
         tested, y_tested = _tested(test, whole.X, named, rare, messages)
+        tested, beside_test = set_apart_of_test(tested, data, given, messages)
         parts, where = (whole.X, tested.X, y, y_tested), test.name
+        if beside.time is not None:
+            order = np.argsort(beside.time, kind="stable")
+            parts = _rows(whole.X, order), tested.X, y[order], y_tested
+            beside = beside.at(order)
         if _are_the_same(whole.X, tested.X):
             messages.append(
                 "warning: the rows to test on are those to search on: the score of the "
                 "test says nothing of others"
             )
     X, X_test, y, y_test = parts
-    roles = _roles(X, config.data.drop, target.name)
+    roles = _roles(X, wanted_drops(data), target.name)
     if test is not None:
         _check_test(test.name, X, X_test, roles)
     if roles is not None:
@@ -148,9 +185,16 @@ def prepare(
         messages += _noticed(whole.X, X_test if test else None, roles, y, X)
     width = X.shape[1] if roles is None else len(roles.used)
     case = Case(roles, target, X.shape[0], width, config.search.seed)
-    cv, cv_name = splitter(config.search.cv, target, X.shape[0], config.search.seed)
-    check_counts(y, target, max(2, cv.get_n_splits()))
+    cv, cv_name = _splitter(config, target, X.shape[0])
+    if data.time is None:  # whose folds are not stratified
+        check_counts(y, target, max(2, cv.get_n_splits()))
+    if beside.group is not None:
+        check_groups(data, len(np.unique(beside.group)), max(2, cv.get_n_splits()))
+    check_parts(data, cv, y, beside, target)
     families = families_of(case, config.families, only)
+    if beside.weight is not None:
+        check_weighted(config.search.scoring, target, y, beside, families)
+    messages += described(data, beside)
     messages.append(f"{len(y):,} rows to search on, {cv_name}; {len(y_test):,} to test on")
     messages.append(f"families: {', '.join(families)}")
     return Prepared(
@@ -168,6 +212,8 @@ def prepare(
         tuple(messages),
         source.numbered_from,
         source.decimal,
+        beside,
+        beside_test,
     )
 
 
@@ -213,6 +259,36 @@ def check_scorer(name: str | None, target: Target, y: NDArray[Any]) -> None:
             )
 
 
+def check_weighted(
+    name: str | None,
+    target: Target,
+    y: NDArray[Any],
+    beside: Beside,
+    families: Mapping[str, Built],
+) -> None:
+    """A metric, and every family, must take weights.
+
+    Raises
+    ------
+    ConfigError
+    """
+    scoring = name or target.scoring
+    if _refused(scoring, target, y, beside.scored) and not _refused(scoring, target, y):
+        raise ConfigError(
+            f"`scoring` must be a metric that takes weights, {scoring!r} does not: leave "
+            f"`weight` out, or `scoring` for {target.scoring!r}."
+        )
+    rows = every_row(None, y, beside.weight)
+    for family, (estimator, _) in families.items():
+        try:
+            fit_arguments(estimator, rows)
+        except ArgumentError:
+            raise ConfigError(
+                "`weight` needs families whose `fit` takes `sample_weight`; that of "
+                f"`{family}` does not: leave it, or `weight`, out."
+            ) from None
+
+
 def looks_for_one(name: str | None) -> bool:
     """Whether a metric asks which class is 1, as it does where classes have names."""
     names = np.array(["no", "yes"])
@@ -220,11 +296,13 @@ def looks_for_one(name: str | None) -> bool:
     return name is not None and "pos_label" in _refused(name, target, names)
 
 
-def _refused(name: str, target: Target, y: NDArray[Any]) -> str:
+def _refused(
+    name: str, target: Target, y: NDArray[Any], scored: Mapping[str, Any] | None = None
+) -> str:
     """Why a metric cannot be of ``y``; "" where it can."""
     try:
         with unheard():
-            target.score_of_same_answer(name, y, y)
+            target.score_of_same_answer(name, y, y, scored=scored)
     except (AttributeError, TypeError, ValueError) as error:
         return str(error).rstrip(".")
     return ""
@@ -252,7 +330,7 @@ def _rare(
         return None
     holdout = config.data.holdout if test is None else None
     rows = round(len(y) * (1 - (holdout or 0.0)))
-    folds = splitter(config.search.cv, target, rows, config.search.seed)[0].get_n_splits()
+    folds = _splitter(config, target, rows)[0].get_n_splits()
     return rare_classes(y, config.data.rare_classes, least_rows(folds, holdout))
 
 
@@ -310,11 +388,21 @@ def _noticed(
     return told
 
 
+def _splitter(config: Config, target: Target, rows: int) -> tuple[Any, str]:
+    search, data = config.search, config.data
+    return splitter(search.cv, target, rows, search.seed, group=data.group, time=data.time)
+
+
 def _split(
-    config: Config, source: Source, y: NDArray[Any], target: Target
-) -> tuple[tuple[Any, Any, NDArray[Any], NDArray[Any]], str]:
-    X = source.X
+    config: Config, y: NDArray[Any], target: Target, beside: Beside
+) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
+    """The rows to search on, those to test on, and how these were found."""
     share = config.data.holdout
+    rows = round(len(y) * (1 - share))
+    folds = max(2, _splitter(config, target, rows)[0].get_n_splits())
+    found = hold_out(config.data, beside, folds, config.search.seed)
+    if found is not None:
+        return found
     # One row of each class must reach the test part, and three must remain.
     check_counts(y, target, 5)
     tested = math.ceil(len(y) * share)
@@ -330,10 +418,18 @@ def _split(
         random_state=config.search.seed,
         stratify=y if target.classifies else None,
     )
-    train.sort()
-    held.sort()
-    parts = (_rows(X, train), _rows(X, held), y[train], y[held])
-    return parts, f"{share:.0%} of the rows, set aside"
+    return np.sort(train), np.sort(held), f"{share:.0%} of the rows, set aside"
+
+
+def _check_unknown(
+    target: Target, y: NDArray[Any], tested: NDArray[Any], messages: list[str]
+) -> None:
+    """Whole groups, or the last rows, may have classes that no other rows have."""
+    if target.classifies and (unknown := sorted({*tested.tolist()} - {*y.tolist()})):
+        messages.append(
+            "warning: no model learns what only rows to test on are: "
+            + listed([str(one) for one in unknown])
+        )
 
 
 def _rows(X: Any, numbers: NDArray[np.int64]) -> Any:

@@ -22,6 +22,7 @@ from mlopt.report.history import (
     shown,
     trial_rows,
 )
+from mlopt.sweep.beside import described
 from mlopt.sweep.config import Config
 from mlopt.sweep.prepare import Prepared
 from mlopt.tuning.space.defaults import default_points
@@ -102,7 +103,11 @@ class SweepResult:
         try:
             with unheard(UndefinedMetricWarning):
                 score = prepared.target.score_of_same_answer(
-                    prepared.scoring, prepared.y, prepared.y_test
+                    prepared.scoring,
+                    prepared.y,
+                    prepared.y_test,
+                    prepared.beside.weight,
+                    prepared.beside_test.scored,
                 )
         except ValueError:
             return None
@@ -118,6 +123,7 @@ class SweepResult:
             f"best model: {self.best.family}" + (f", {params}" if params else ""),
             f"best {scoring} in validation: {self.best_score:.5g}",
             *self._others(),
+            *described(self.config.data, self.prepared.beside),
         ]
         if self.checked is not None:
             rows = f" on {self.checked.rows:,} rows" * (self.test_score is not None)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
@@ -112,7 +113,7 @@ def sweep(
         try:
             # Failed trials are told as events, and listed in the report.
             with unheard_by_all(FitFailedWarning), unheard_by_all(UserWarning, _NO_SCORES):
-                search.fit(prepared.X, prepared.y)
+                search.fit(prepared.X, prepared.y, **prepared.fitted)
         except KeyboardInterrupt:
             if interrupts.insisted or not hasattr(search, "best_index_"):
                 raise
@@ -148,7 +149,7 @@ def explain(
     config = settled(config, target=_named(target), **settings)
     prepared = read_and_prepare(clock, config, data, test, families)
     search = build_search(prepared, config, clock, None, None)
-    plan = search.explain(prepared.X, prepared.y)
+    plan = search.explain(prepared.X, prepared.y, **prepared.fitted)
     return sweep_plan(prepared, plan, config, {}, None)
 
 
@@ -215,6 +216,7 @@ def build_search(
         batch_size=given.batch_size,
         cv=prepared.cv,
         scoring=prepared.scoring,
+        weighted_scores=True if prepared.beside.weight is not None else None,
         storage=storage,
         study_name=given.study_name or _study_name(prepared, given),
         random_state=given.seed,
@@ -253,7 +255,8 @@ def _check(prepared: Prepared, model: Any) -> Checked:
     needs_proba = {"roc_auc", "neg_log_loss"}
     if not hasattr(model, "predict_proba"):
         names = {n: None for n in names if n not in needs_proba or n == prepared.scoring}
-    scorers = {name: get_scorer(name) for name in names}
+    beside = prepared.beside_test.scored
+    scorers = {name: partial(get_scorer(name), **beside) for name in names}
     return check_model(
         model, prepared.X_test, prepared.y_test, scorers, prepared.test_source
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +13,14 @@ from pandas.api import types
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
     KFold,
     ShuffleSplit,
+    StratifiedGroupKFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
+    TimeSeriesSplit,
 )
 
 from mlopt.errors import InputError
@@ -70,12 +74,20 @@ class Target:
         return "accuracy" if self.classifies else "r2"
 
     def score_of_same_answer(
-        self, scoring: str, y: NDArray[Any], tested: NDArray[Any]
+        self,
+        scoring: str,
+        y: NDArray[Any],
+        tested: NDArray[Any],
+        weight: NDArray[Any] | None = None,
+        scored: Mapping[str, Any] | None = None,
     ) -> float:
-        """What a metric says of always the same answer, learnt from ``y`` (n,)."""
+        """What a metric says of always the same answer, learnt from ``y`` (n,); ``scored``
+        is what it is given beside.
+        """
         model = DummyClassifier() if self.classifies else DummyRegressor()
-        model.fit(np.zeros((len(y), 1)), y)
-        return float(get_scorer(scoring)(model, np.zeros((len(tested), 1)), tested))
+        model.fit(np.zeros((len(y), 1)), y, sample_weight=weight)
+        scorer, zeros = get_scorer(scoring), np.zeros((len(tested), 1))
+        return float(scorer(model, zeros, tested, **(scored or {})))
 
 
 def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
@@ -186,15 +198,37 @@ def align(y: pd.Series, target: Target) -> tuple[NDArray[Any], str]:
     )
 
 
-def splitter(cv: int | str, target: Target, rows: int, seed: int) -> tuple[Any, str]:
-    """The cross-validation and its name: one split when rows are many, folds otherwise."""
+def splitter(
+    cv: int | str,
+    target: Target,
+    rows: int,
+    seed: int,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+) -> tuple[Any, str]:
+    """The cross-validation and its name: one split when rows are many, folds otherwise; of
+    whole groups, or of rows in the order of their time, where columns of such are named.
+    """
     classifies = target.classifies
+    folds = cv if isinstance(cv, int) else (3 if rows > THREE_FOLDS_ROWS else 5)
+    if time is not None:
+        return TimeSeriesSplit(folds), f"{folds} folds, later ones by {time!r} judge"
     if cv == "auto" and rows > ONE_SPLIT_ROWS:
+        if group is not None:
+            whole = GroupShuffleSplit(n_splits=1, test_size=0.2, random_state=seed)
+            return whole, f"one split, a fifth of the groups of {group!r} judges"
         single = StratifiedShuffleSplit if classifies else ShuffleSplit
         return single(
             n_splits=1, test_size=0.2, random_state=seed
         ), "one split, a fifth judges"
-    folds = cv if isinstance(cv, int) else (3 if rows > THREE_FOLDS_ROWS else 5)
+    if group is not None:
+        grouped = (
+            StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+            if classifies
+            else GroupKFold(folds)
+        )
+        return grouped, f"{folds} folds of whole groups of {group!r}"
     many = StratifiedKFold if classifies else KFold
     return many(folds, shuffle=True, random_state=seed), f"{folds} folds"
 
