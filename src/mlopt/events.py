@@ -6,14 +6,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlopt.passes import Passes
+from mlopt.passes import Passes, passes_text
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened ``elapsed`` seconds after the run began."""
+    """Something that happened ``elapsed`` seconds after the run began.
+
+    >>> str(Message(1.25, "read x.csv: 3 rows"))
+    '1.2 s: read x.csv: 3 rows'
+    """
 
     elapsed: float
+
+    def said(self) -> str:
+        """What happened, in a short sentence; fields by name where nobody reads them."""
+        return repr(self)
+
+    def __str__(self) -> str:
+        said = self.said()
+        return said if said == repr(self) else f"{self.elapsed:.1f} s: {said}"
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,10 @@ class TrialStarted(Event):
     trial: int
     family: str
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    def said(self) -> str:
+        values = (f"{name}={_value(value)}" for name, value in self.params.items())
+        return f"trial {self.trial} begins: {', '.join([self.family, *values])}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,9 @@ class TrialScored(Event):
     replayed: bool = False
     """Whether this comes from the storage: nothing was trained for it in this run."""
 
+    def said(self) -> str:
+        return f"trial {self.trial}, {self.family}: {_after(self.score, self.passes)}"
+
 
 @dataclass(frozen=True)
 class TrialPruned(Event):
@@ -47,6 +66,11 @@ class TrialPruned(Event):
     score: float
     reason: str
 
+    def said(self) -> str:
+        return (
+            f"trial {self.trial} pruned: {_after(self.score, self.passes)}, {self.reason}"
+        )
+
 
 @dataclass(frozen=True)
 class TrialFailed(Event):
@@ -54,6 +78,9 @@ class TrialFailed(Event):
 
     trial: int
     reason: str
+
+    def said(self) -> str:
+        return f"trial {self.trial} failed: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -64,6 +91,9 @@ class TrialFinished(Event):
     passes: Passes
     score: float
 
+    def said(self) -> str:
+        return f"trial {self.trial} is fully trained: {_after(self.score, self.passes)}"
+
 
 @dataclass(frozen=True)
 class TrialLeft(Event):
@@ -73,6 +103,9 @@ class TrialLeft(Event):
     passes: Passes
     score: float
     reason: str
+
+    def said(self) -> str:
+        return f"trial {self.trial} left: {_after(self.score, self.passes)}, {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -88,12 +121,24 @@ class RungDone(Event):
     best_score: float
     best_trial: int
 
+    def said(self) -> str:
+        best = f"best {self.best_score:.5g} (trial {self.best_trial})"
+        return (
+            f"round {self.rung}: {self.active} in training, {self.pruned} pruned, "
+            f"{self.finished} finished, {self.failed} failed, "
+            f"{passes_text(self.passes)} passes; "
+            f"{best if self.best_trial >= 0 else 'no score yet'}"
+        )
+
 
 @dataclass(frozen=True)
 class Message(Event):
     """A sentence for the log: what was decided, and why."""
 
     text: str
+
+    def said(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -139,6 +184,14 @@ class Reconfigured(Event):
     after: str
     predicted: float
     reason: str
+
+
+def _after(score: float, passes: Passes) -> str:
+    return f"{score:.5g} after {passes_text(passes)} pass{'es' * (passes != 1)}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
 
 
 Observer = Callable[[Event], None]

@@ -10,11 +10,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 from rich.text import Text
 
 from mlopt import events
 from mlopt.passes import Passes, passes_text
 from mlopt.report.progress import Progress
+
+ENDS = (events.TrialPruned, events.TrialFailed, events.TrialFinished)
+AFTER = {"interrupted:": "finishing", "best": "testing", "test": "writing"}
+"""What is done after a search once a message that begins so was told."""
+
+STATUS = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+"""The status has the width that the others leave it."""
 
 
 class Bar(Progress):
@@ -32,13 +40,15 @@ class Bar(Progress):
     def __init__(self, stream: TextIO, timeout: float | None, n_trials: int | None) -> None:
         self.timeout, self.n_trials = timeout, n_trials
         self.console = Console(file=stream, highlight=False)
+        self.left = TimeLeft(timeout)
         self.bars = RichProgress(
             SpinnerColumn(),
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=20),
-            TextColumn("{task.fields[status]}"),
-            TimeLeft(timeout),
+            TextColumn("{task.fields[status]}", table_column=STATUS),
+            self.left,
             console=self.console,
+            expand=True,
             transient=True,
             refresh_per_second=8,
         )
@@ -47,7 +57,9 @@ class Bar(Progress):
         self.ended = self.pruned = 0
         self.passes: Passes = 0
         self.best, self.best_family = -math.inf, ""
-        self.searching = False
+        self.doing = "preparing"
+        self.begun = 0
+        self.going: set[int] = set()
         self.reached: dict[int, Passes] = {}
         self.bars.start()
 
@@ -61,8 +73,13 @@ class Bar(Progress):
                 self.console.print(
                     f"[dim]{event.elapsed:6.1f} s[/dim]  {escape(event.text)}"
                 )
+                if self.begun and not self.going:
+                    after = AFTER.get(event.text.partition(" ")[0], self.doing)
+                    self._end(after)
             case events.TrialStarted():
-                self.searching = True
+                self.begun += 1
+                self.going.add(event.trial)
+                self.doing, self.left.told = "searching", True
             case events.TrialScored():
                 self.passes += event.passes - self.reached.get(event.trial, 0)
                 self.reached[event.trial] = event.passes
@@ -71,10 +88,24 @@ class Bar(Progress):
                 self.ended, self.pruned = self.ended + 1, self.pruned + 1
             case events.TrialFailed():
                 self.ended += 1
-                self._say(event, f"trial {event.trial} failed: {event.reason}", "red")
+                self._say(event, event.said(), "red")
             case events.TrialFinished():
                 self.ended += 1
+            case events.TrialLeft():
+                self._leave(event.trial, last=True)
+        if isinstance(event, ENDS):
+            self._leave(event.trial, last=self.begun == self.n_trials)
         self._update()
+
+    def _leave(self, trial: int, *, last: bool) -> None:
+        """A trial is in training no more; after the ``last`` ones the best is fitted."""
+        self.going.discard(trial)
+        if last and not self.going:
+            self._end("fitting the best")
+
+    def _end(self, doing: str) -> None:
+        """The search has ended: nobody knows how long what is left will take."""
+        self.doing, self.left.told = doing, False
 
     def _tell_best(self, event: events.TrialScored) -> None:
         if not event.score > self.best:
@@ -95,7 +126,7 @@ class Bar(Progress):
         )
         self.bars.update(
             self.task,
-            description="searching" if self.searching else "preparing",
+            description=self.doing,
             total=None if share is None else 1.0,
             completed=share or 0.0,
             status=escape(f"{best}  {counts}".strip()),
@@ -110,14 +141,18 @@ class Bar(Progress):
 
 
 class TimeLeft(ProgressColumn):
-    """Seconds until the time limit; counts down also while nothing happens."""
+    """Seconds until the time limit; counts down also while nothing happens.
+
+    Those that have passed where there is no limit, or where it is ``told`` no more.
+    """
 
     def __init__(self, timeout: float | None) -> None:
-        super().__init__()
+        super().__init__(Column(no_wrap=True, justify="right"))
+        self.told = True
         self.ends = None if timeout is None else time.monotonic() + timeout
 
     def render(self, task: Task) -> Text:
-        """What is left, or what has passed when there is no limit."""
-        if self.ends is None:
+        """What is left, or what has passed."""
+        if self.ends is None or not self.told:
             return Text(f"{task.elapsed or 0:.0f} s")
         return Text(f"{max(0.0, self.ends - time.monotonic()):.0f} s left")
