@@ -80,11 +80,19 @@ def test_equal_scores_say_nothing(study: optuna.Study) -> None:
 
 def test_the_main_parameter_is_shown_first(study: optuna.Study) -> None:
     rows = rows_of(study)
-    assert main_family(rows) == "a"
+    assert main_family(rows, "a") == "a"
     assert [name for name, _ in slices(rows, "a", {"other": 0.1, "C": 0.9})] == [
         "C",
         "other",
     ]
+
+
+def test_only_the_family_of_the_best_trial_is_looked_at(study: optuna.Study) -> None:
+    rows = rows_of(study)
+    look = Look(10, 2.0, 1.0)
+    best = [TrialRow(k, "b", {}, looks=(look,), state=COMPLETE) for k in range(30, 35)]
+    assert main_family([*rows, *best], "b") == "b"
+    assert main_family([*rows, *best[:4]], "b") is None
 
 
 @pytest.mark.parametrize("odd", [math.inf, math.nan, pytest.param(10**400, id="huge")])

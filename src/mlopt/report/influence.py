@@ -23,11 +23,10 @@ A_FEW = 5
 """Trials of a family below which there is nothing to look at."""
 
 
-def main_family(rows: Sequence[TrialRow]) -> str | None:
-    """The family of the best trial, or the best one that was tried a few times."""
-    ranked = [row.family for row in best_first(rows)]
-    often = [f for f in dict.fromkeys(ranked) if ranked.count(f) >= A_FEW]
-    return next(iter(often or ranked), None)
+def main_family(rows: Sequence[TrialRow], best: str) -> str | None:
+    """``best``, the family of the best trial, if it was tried often enough to look at."""
+    tried = sum(row.family == best for row in best_first(rows))
+    return best if tried >= A_FEW else None
 
 
 def importance(study: Any, rows: Sequence[TrialRow], family: str) -> dict[str, float]:

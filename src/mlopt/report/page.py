@@ -49,6 +49,8 @@ class Findings:
     columns : sequence of str
         What each column was taken for.
     footer : sequence of str
+    usage : sequence of str
+        A line for the shell and one of Python that predict with the model in FOLDER.
     """
 
     title: str
@@ -63,6 +65,7 @@ class Findings:
     checked: Checked | None = None
     columns: Sequence[str] = ()
     footer: Sequence[str] = ()
+    usage: Sequence[str] = ()
 
 
 def render(findings: Findings) -> str:
@@ -71,6 +74,7 @@ def render(findings: Findings) -> str:
         _header(findings),
         _search(findings),
         _model(findings),
+        _predict(findings),
         _lanes(findings),
         _parameters(findings),
         _plan(findings),
@@ -133,6 +137,17 @@ def _model(findings: Findings) -> str:
     )
     note = f"Tested on {checked.source}; the search never saw these rows."
     return _section("The model", note, inside)
+
+
+def _predict(findings: Findings) -> str:
+    if not findings.usage:
+        return ""
+    note = (
+        "In the shell and in Python; FOLDER is the one that this page was written to, and "
+        "new rows have the columns that were learned from."
+    )
+    lines = "\n".join(escape(line, quote=False) for line in findings.usage)
+    return _section("To predict", note, f"<pre class=card>{lines}</pre>")
 
 
 def _lanes(findings: Findings) -> str:

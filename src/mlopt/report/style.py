@@ -54,6 +54,7 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 @media (max-width: 760px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 .trio { grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); }
 .card { min-width: 0; }
+pre.card { margin: 0; overflow-x: auto; font-size: 13px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 14px; padding: 0;
   list-style: none; color: var(--soft); font-size: 13.5px; }
 .legend i, .chip { display: inline-block; width: 10px; height: 10px; border-radius: 50%;

@@ -17,7 +17,7 @@ PACKAGES = ("mlopt", "numpy", "scipy", "scikit-learn", "optuna", "pandas", "dask
 def findings_of(result: SweepResult) -> Findings:
     """What the report shows."""
     prepared, search, rows = result.prepared, result.search, result.trials
-    family = main_family(rows)
+    family = main_family(rows, result.best.family)
     shares = importance(search.study_, rows, family) if family else {}
     return Findings(
         title=f"{prepared.target.name} in {prepared.name}",
@@ -31,6 +31,7 @@ def findings_of(result: SweepResult) -> Findings:
         family=family,
         checked=result.checked,
         columns=prepared.messages,
+        usage=_usage(result),
         footer=_footer(result),
     )
 
@@ -40,12 +41,43 @@ def _sentence(result: SweepResult) -> str:
     classes = f" into {len(target.classes)} classes" if target.classifies else ""
     told = described(result.config.data, prepared.beside)
     stopped = ", until it was interrupted" if result.interrupted else ""
+    looked = [row.family for row in result.trials if row.looks]
     return (
         f"{target.task.capitalize()} of {target.name}{classes}, learned from "
         f"{len(prepared.y):,} rows and {prepared.X.shape[1]} columns. "
-        f"{len(result.trials)} configurations of {len(prepared.families)} model families "
-        f"were tried{stopped}." + "".join(f" {one[0].upper()}{one[1:]}." for one in told)
+        f"{_several(len(looked), 'configuration')} of "
+        f"{_several(len({*looked}), 'model family', 'model families')} "
+        f"{'was' if len(looked) == 1 else 'were'} tried{stopped}.{_idle(result)}"
+        + "".join(f" {one[0].upper()}{one[1:]}." for one in told)
     )
+
+
+def _idle(result: SweepResult) -> str:
+    """How many families were never fitted, which says nothing against them."""
+    begun = {row.family for row in result.trials if row.looks or row.state == FAIL}
+    idle = [name for name in result.prepared.families if name not in begun]
+    if not idle:
+        return ""
+    number = _several(len(idle), "family", "families")
+    it = "it" if len(idle) == 1 else "them"
+    return (
+        f" {number} ({', '.join(idle)}) never got a turn: more time or trials would give "
+        f"{it} one."
+    )
+
+
+def _several(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _usage(result: SweepResult) -> list[str]:
+    """How to predict with the model; nothing without one."""
+    if result.model is None:
+        return []
+    return [
+        "mlopt predict FOLDER new.csv",
+        'mlopt.load("FOLDER").predict(pandas.read_csv("new.csv"))',
+    ]
 
 
 def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
@@ -73,6 +105,11 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
         value = format_score(sign * result.test_score)
         note = f"{len(prepared.y_test):,} rows never seen"
         facts.insert(0, (f"Test {scoring}", value, note))
+        baseline = result.baseline
+        if baseline is not None:
+            answer = "majority class" if prepared.target.classifies else "mean"
+            note = f"test {scoring} of the {answer}, whatever the row"
+            facts.insert(1, ("Baseline", format_score(sign * baseline), note))
     return facts
 
 
