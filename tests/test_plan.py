@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -118,6 +119,37 @@ def test_long_names_are_shortened_unless_verbose() -> None:
     assert "LogisticRegression( C=1, xxx" in plan.explain()
     assert "x" * 60 not in plan.explain()
     assert "x" * 60 in plan.explain(verbose=True)
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_rows_fit_the_terminal_and_keep_steps_and_seconds(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "histogram_gradient_boosting"
+    choice = Choice(
+        name, "Classifier(" + "x" * 60, "newton-cholesky, " + "y" * 60,
+        predicted=1.0, measured=2.0,
+        rejected=tuple(Alternative(f"alternative {i}", float(i)) for i in range(20)),
+    )  # fmt: skip
+    plan = Plan(
+        "fit", (choice, Choice("clf", "LogisticRegression", "lbfgs")),
+        predicted=4.1, measured=3.8, memory=2**29, memory_budget=2**31,
+    )  # fmt: skip
+    before = plan.explain()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(
+        "shutil.get_terminal_size", lambda *_: os.terminal_size((width, 24))
+    )
+    text = plan.explain()
+    assert max(map(len, text.splitlines())) <= width
+    row = next(line for line in text.splitlines() if name in line)
+    assert "newton-cholesky" in row
+    assert "Cl" in row
+    assert row.endswith("1.0 s   2.0 s")
+    assert "x" * 60 in plan.explain(verbose=True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert plan.explain() == before
+    assert before.splitlines()[1].count("x") > 20
 
 
 def test_steps_of_one_name_are_told_apart_by_their_path() -> None:

@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from mlopt.plan.tree import Alternative, Choice, Plan
 
 WIDTH = 100
+"""Columns where nobody's terminal says how many there are."""
 LONGEST = {"step": 30, "operator": 40, "chosen": 48}
+SHORTEST = {"operator": 3, "chosen": 16}
+"""Characters that a text keeps on the narrowest terminal; a step keeps its name."""
 GAP = "   "
 _MANY = 100.0
 """Times from which on parts of one do not count."""
@@ -42,15 +47,25 @@ class Line:
 def render_text(plan: Plan, *, verbose: bool = False) -> str:
     """See `Plan.explain`."""
     lines = list(_lines(plan.choices, ""))
-    cells = [_cells(line, verbose) for line in lines]
+    width = _terminal()
+    cells = [_cells(line, verbose, LONGEST) for line in lines]
+    if width and lines and not verbose:
+        fitting = _fitting(cells, width)
+        cells = [_cells(line, verbose, fitting) for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     measured = any(line.choice.measured is not None for line in lines)
     left = sum(widths[:2]) + 2 + len(GAP) if lines else 0
-    out = [GAP.join([_one_line(plan.title).ljust(left - len(GAP)), *facts(plan)]).rstrip()]
+    known = GAP.join(facts(plan))
+    if width and not verbose:
+        left = min(left, width - len(known))
+    out = [GAP.join([_one_line(plan.title).ljust(left - len(GAP)), known]).rstrip()]
     indent = widths[0] + 4 if lines else 0
     for line, row in zip(lines, cells, strict=True):
         out.append(_row(row, widths, measured))
-        out += [line.trunk.ljust(indent) + text for text in _below(line, verbose, indent)]
+        out += [
+            line.trunk.ljust(indent) + text
+            for text in _below(line, verbose, (width or WIDTH) - indent)
+        ]
     details = plan.details if verbose else ()
     return "\n".join([*out, *foreseen(plan), *map(_one_line, plan.notes), *details])
 
@@ -108,11 +123,39 @@ def _lines(choices: Sequence[Choice], prefix: str) -> Iterator[Line]:
         yield from _lines(choice.children, below)
 
 
-def _cells(line: Line, verbose: bool) -> tuple[str, str, str, str, str]:
+def _terminal() -> int | None:
+    """Columns of the terminal that is written to; None where it is none."""
+    try:
+        shown = sys.stdout.isatty()
+    except (AttributeError, ValueError):  # none, or closed
+        return None
+    return shutil.get_terminal_size((WIDTH, 24)).columns if shown else None
+
+
+def _fitting(cells: Sequence[Sequence[str]], width: int) -> dict[str, int]:
+    """How long operators and choices may be in rows of ``width``; longer ones give first."""
+    step, operator, chosen, predicted, measured = (
+        max(map(len, column)) for column in zip(*cells, strict=True)
+    )
+    rest = len(GAP) + predicted + (len(GAP) + measured if measured else 0)
+    over = step + 2 + operator + len(GAP) + chosen + rest - width
+    while over > 0 and (operator > SHORTEST["operator"] or chosen > SHORTEST["chosen"]):
+        spare = operator - SHORTEST["operator"], chosen - SHORTEST["chosen"]
+        if spare[0] >= spare[1]:
+            operator -= 1
+        else:
+            chosen -= 1
+        over -= 1
+    return {**LONGEST, "operator": operator, "chosen": chosen}
+
+
+def _cells(
+    line: Line, verbose: bool, longest: Mapping[str, int]
+) -> tuple[str, str, str, str, str]:
     choice = line.choice
     texts = {"step": choice.step, "operator": choice.operator, "chosen": choice.chosen}
     step, operator, chosen = (
-        _one_line(text) if verbose else _shorten(_one_line(text), LONGEST[name])
+        _one_line(text) if verbose else _shorten(_one_line(text), longest[name])
         for name, text in texts.items()
     )
     times = (choice.predicted, choice.measured)
@@ -128,7 +171,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], measured: bool) -> str:
     return GAP.join([*left, cells[2].ljust(widths[2]), *right]).rstrip()
 
 
-def _below(line: Line, verbose: bool, indent: int) -> list[str]:
+def _below(line: Line, verbose: bool, width: int) -> list[str]:
     """The lines under a choice: what was rejected, then the notes."""
     notes = [_one_line(note) for note in (*counts(line.choice), *line.choice.notes)]
     found = [_alternative(a) for a in by_seconds(line.choice.rejected)]
@@ -136,7 +179,7 @@ def _below(line: Line, verbose: bool, indent: int) -> list[str]:
         return notes
     if verbose:
         return [f"rejected: {text}" for text in found] + notes
-    return ["rejected: " + _fill(found, WIDTH - indent - len("rejected: ")), *notes]
+    return ["rejected: " + _fill(found, width - len("rejected: ")), *notes]
 
 
 def _alternative(alternative: Alternative) -> str:
