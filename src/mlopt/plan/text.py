@@ -133,7 +133,7 @@ def _terminal() -> int | None:
 
 
 def _fitting(cells: Sequence[Sequence[str]], width: int) -> dict[str, int]:
-    """How long operators and choices may be in rows of ``width``; longer ones give first."""
+    """How long operators and choices may be in rows of ``width``; longer give first."""
     step, operator, chosen, predicted, measured = (
         max(map(len, column)) for column in zip(*cells, strict=True)
     )
