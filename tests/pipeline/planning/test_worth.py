@@ -245,9 +245,10 @@ def test_what_nobody_planned_is_run_as_by_whoever_called(
 
     monkeypatch.setattr(LogisticRegression, "fit", watched)
     X = RNG.normal(size=(500, 3))
+    steps = [("scale", StandardScaler()), ("fit", LogisticRegression(solver="newton-cg"))]
     with threadpool_limits(2):
         here = threading.current_thread(), threadpool_info()
-        mlopt.Pipeline(scaled()).fit(X, (X[:, 0] > 0).astype(int))
+        mlopt.Pipeline(steps).fit(X, (X[:, 0] > 0).astype(int))
     assert seen == [here]
 
 
@@ -256,17 +257,18 @@ def test_blas_has_one_thread_for_what_is_over_before_two_pay(
     limit: float, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is known what such a fit takes; OpenMP, by which trees grow, has all of them."""
-    seen, fit = [], LogisticRegression.fit
+    seen, fit = [], Ridge.fit
 
     def watched(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         seen.extend(threadpool_info())
         return fit(self, X, y, sample_weight)
 
-    monkeypatch.setattr(LogisticRegression, "fit", watched)
+    monkeypatch.setattr(Ridge, "fit", watched)
     monkeypatch.setattr("mlopt.pipeline.planning.making.BRIEF", limit)
     X = RNG.normal(size=(5000, 3))
     with threadpool_limits(2):
-        plan = mlopt.Pipeline(scaled()).fit(X, (X[:, 0] > 0).astype(int)).plan_
+        steps = [("scale", StandardScaler()), ("fit", Ridge())]
+        plan = mlopt.Pipeline(steps).fit(X, X[:, 0]).plan_
         after = {one["num_threads"] for one in threadpool_info()}
     assert "not planned" in str(plan)
     found = {
@@ -280,12 +282,19 @@ def test_blas_has_one_thread_for_what_is_over_before_two_pay(
 
 @pytest.mark.parametrize(
     ("rows", "solver", "threads"),
-    [("sparse", "lbfgs", 1), ("sparse", "newton-cholesky", 2), ("dense", "lbfgs", 2)],
+    [
+        ("sparse", "lbfgs", 1),
+        ("sparse", "newton-cg", 1),
+        ("sparse", "newton-cholesky", 2),
+        ("dense", "lbfgs", 1),
+        ("dense", "newton-cg", 2),
+        ("dense", "newton-cholesky", 2),
+    ],
 )
-def test_blas_has_one_thread_where_sparse_rows_meet_vectors(
+def test_blas_has_one_thread_where_rows_meet_few_columns_alone(
     rows: str, solver: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others would wait for work that is not BLAS's, and take a core each meanwhile."""
+    """Others would wait for little work, or none, and take a core each meanwhile."""
     seen: list[Any] = []
     fit = LogisticRegression.fit
 

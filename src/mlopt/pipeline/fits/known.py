@@ -124,9 +124,10 @@ _DRAWS: dict[type, Callable[[Any], Any]] = {
 _DOUBT = price("theirs.lbfgs.doubt")
 
 
-def _by_vectors(estimator: Any) -> bool:
-    """Whether no Hessian is made, and factored."""
-    return "cholesky" not in str(getattr(estimator, "solver", ""))
+def _by_vectors(estimator: Any, sparse: bool) -> bool:
+    """Whether no Hessian is made, and factored; nor, of dense rows, a Gram matrix."""
+    solver = str(getattr(estimator, "solver", ""))
+    return "cholesky" not in solver if sparse else solver == "lbfgs"
 
 
 _OWN = {

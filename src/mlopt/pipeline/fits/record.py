@@ -25,14 +25,15 @@ class Own:
     threaded : bool
         Whether its work is shared by all threads.
     vectors : callable
-        From an estimator to whether sparse rows are multiplied with vectors alone, of which
-        threads of BLAS would take no work, and wait for more in vain.
+        From an estimator, and whether rows are sparse, to whether they are multiplied with
+        few columns alone, again and again: threads of BLAS have less work of that, or
+        none, than they wait for each other.
     """
 
     cost: Callable[[Any, Stats, float | None], Cost | None]
     doubt: float = 1.0
     threaded: bool = False
-    vectors: Callable[[Any], bool] = lambda estimator: False
+    vectors: Callable[[Any, bool], bool] = lambda estimator, sparse: False
 
 
 @dataclass(frozen=True)

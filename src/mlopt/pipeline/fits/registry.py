@@ -51,10 +51,13 @@ def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost 
     return None if own is None else own.cost(estimator, stats, passes)
 
 
-def by_vectors(estimator: Any) -> bool:
-    """Whether its own ``fit`` multiplies sparse rows with vectors alone; see `Own`."""
+def by_vectors(estimator: Any) -> tuple[bool, bool]:
+    """Whether its own ``fit`` multiplies rows with few columns alone, of dense rows and of
+    sparse ones; see `Own`."""
     own = own_of(estimator)
-    return own is not None and own.vectors(estimator)
+    if own is None:
+        return False, False
+    return own.vectors(estimator, False), own.vectors(estimator, True)
 
 
 def own_of(estimator: Any) -> Own | None:

@@ -40,8 +40,8 @@ class Job:
         Rows of each block, where they come in one; None where blocks tell.
     settings : mapping
         scikit-learn's, under which it fits.
-    vectors : bool
-        Whether it multiplies sparse rows with vectors alone: see `Own`.
+    vectors : (bool, bool)
+        Whether it multiplies dense rows with few columns alone, and sparse ones: see `Own`.
     """
 
     step: str
@@ -53,7 +53,7 @@ class Job:
     writes: str = "never"
     lengths: tuple[int, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=settings_of_a_fit)
-    vectors: bool = False
+    vectors: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
     writes = "never" if stacked else job.writes
-    lone = job.vectors and tables.is_sparse(whole)
+    lone = job.vectors[tables.is_sparse(whole)]
     here = alone(briefly=True) if lone else nullcontext()
     with here, lent(job.step, writes, whole) as own, naming(job.step, job.settings):
         return _as_scikit_learn(job, own, targets, weights, edges)
