@@ -301,3 +301,71 @@ def test_the_command_line_and_a_file_name_them(
         main(["explain", str(config)])
     assert not ended.value.code
     assert "TimeSeriesSplit" in capsys.readouterr().out
+
+
+def test_the_border_of_time_is_the_nearest_that_parts_no_time(
+    visits: pd.DataFrame,
+) -> None:
+    for counts, left in (([30, 240, 30], 270), ([10, 270, 20], 280), ([200, 40, 60], 240)):
+        frame = visits.assign(year=np.repeat([2019, 2020, 2021], counts))
+        assert len(prepared(frame, time="year", drop=["day"]).X) == left
+
+
+def test_categories_of_many_values_meet_folds_with_fewer_classes() -> None:
+    random, rows = np.random.default_rng(0), 300
+    frame = pd.DataFrame({"t": np.arange(rows), "a": random.normal(size=rows)})
+    frame["city"] = [f"c{number}" for number in random.integers(0, 40, rows)]
+    y = np.where(frame["a"] > 0, "yes", "no").astype(object)
+    y[(np.arange(rows) > 150) & (random.random(rows) < 0.3)] = "very"
+    found = sweep(
+        frame.assign(y=y), target="y", time="t", drop=["t"], families=["random_forest"],
+        n_trials=1, cv=3, scoring="accuracy", timeout=60.0,
+    )  # fmt: skip
+    assert set(found.model.predict(frame)) <= {"yes", "no", "very"}
+
+
+def test_a_fit_needs_nothing_for_folds_that_nobody_cuts(
+    visits: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "visits.csv")
+    order = np.argsort(visits["day"].to_numpy())
+    late = visits.iloc[order].assign(site=np.arange(300) // 150)
+    late["ill"] = np.where((np.arange(300) > 120) & (late["a"] > 0), "yes", "no")
+    late.to_csv(path, index=False)
+    config = override(Config(), path=path, target="ill")
+    for own in ({"time": "day"}, {"group": "site"}):
+        assert fit_one(override(config, **own), "linear").score > 0.4
+
+
+def test_folds_of_groups_promise_no_class_a_place() -> None:
+    random, rows = np.random.default_rng(0), 400
+    y = np.where(random.random(rows) > 0.5, "a", "b")
+    y[0:4] = y[40:44] = "c"
+    frame = pd.DataFrame({"g": np.repeat(np.arange(10), 40), "x": random.normal(size=rows)})
+    for seed in range(6):
+        given: dict[str, Any] = {"group": "g", "rare_classes": "drop", "seed": seed}
+        found = prepared(frame.assign(y=y), target="y", **given)
+        assert len(found.X)
+
+
+def test_a_fold_that_a_metric_says_nothing_of_is_refused() -> None:
+    random, rows = np.random.default_rng(0), 600
+    frame = pd.DataFrame({"t": np.arange(rows), "a": random.normal(size=rows)})
+    late = (frame["t"] < 60) | (frame["t"] > 200)
+    frame["y"] = np.where(late & (frame["a"] > 0), 1, 0)
+    with pytest.raises(InputError, match=r"`time` 't' leaves fold 1 no roc_auc"):
+        prepared(frame, target="y", time="t", drop=["t"], scoring="roc_auc")
+    assert len(prepared(frame, target="y", time="t", drop=["t"], scoring="accuracy").X)
+
+
+def test_rows_to_test_on_must_count(visits: pd.DataFrame) -> None:
+    frame = visits.sort_values("day").assign(w=(np.arange(300) < 230) * 1.0)
+    with pytest.raises(InputError, match="must be above 0 in the rows that are set aside"):
+        prepared(frame, time="day", weight="w")
+
+
+def test_weights_are_read_as_features_are(visits: pd.DataFrame) -> None:
+    commas = visits.assign(w=["0,5", "1,5"] * 150)
+    assert set(weighted(prepared(commas, weight="w"))) == {0.5, 1.5}
+    with pytest.raises(InputError, match="`weight` must have a finite number"):
+        prepared(visits, weight="day")

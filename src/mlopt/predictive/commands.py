@@ -43,7 +43,9 @@ def answer(
         planner = Planner(Catalogue(catalogue), tuple(families), client, tell, settings)
         found = answered(query, files, {}, planner, output)
     planned = isinstance(found, Plan)
-    content = f"{found.explain()}\n".encode() if planned else csv_of(found)
+    # A file is as wide as what it holds.
+    whole = output is not None
+    content = f"{found.explain(verbose=whole)}\n".encode() if planned else csv_of(found)
     write_or_print(content, output)
 
 

@@ -16,9 +16,11 @@ from scipy import sparse
 from sklearn.model_selection import GroupShuffleSplit
 
 from mlopt.errors import ConfigError, InputError, did_you_mean
+from mlopt.hearing import unheard
+from mlopt.readers import notation
 from mlopt.readers.table import listed
-from mlopt.sweep.cells import numbers_of, row_list
-from mlopt.sweep.config import Data
+from mlopt.sweep.cells import is_text, numbers_of, row_list
+from mlopt.sweep.config import Config, Data
 from mlopt.sweep.loading import Source
 from mlopt.sweep.roles import read_dates, roles_of
 from mlopt.sweep.target import Target
@@ -173,13 +175,13 @@ def hold_out(
         return np.sort(train), np.sort(test), said
     if beside.time is not None:
         order = np.argsort(beside.time, kind="stable")
-        sorted_ = beside.time[order]
+        sorted_, wanted = beside.time[order], (1 - share) * len(order)
         # Rows of one time are on one side: they may be of one event.
-        first = sorted_[min(len(order) - 1, round((1 - share) * len(order)))]
-        cut = int(np.searchsorted(sorted_, first))
-        cut = cut or int(np.searchsorted(sorted_, first, side="right"))
-        if cut == len(order):
+        first = sorted_[min(len(order) - 1, round(wanted))]
+        sides = {int(np.searchsorted(sorted_, first, side)) for side in ("left", "right")}
+        if not (sides := sides - {0, len(order)}):
             raise _one_time(data.time)
+        cut = min(sides, key=lambda place: (abs(place - wanted), place))
         said = f"the last {1 - cut / len(order):.0%} of the rows by {data.time!r}"
         return order[:cut], order[cut:], said
     return None
@@ -201,20 +203,25 @@ def check_groups(data: Data, many: int, least: int) -> None:
 
 
 def check_parts(
-    data: Data, cv: Any, y: NDArray[Any], beside: Beside, target: Target
+    config: Config, cv: Any, y: NDArray[Any], beside: Beside, target: Target
 ) -> None:
     """Whole groups, and rows in time, must leave each part something to learn and judge.
+    Without ``cv`` there is one part, of all rows.
 
     Raises
     ------
     InputError
-        A part without rows, weights, or a second class to learn.
+        A part without rows, weights, a second class to learn, or a score.
     """
+    data, scoring = config.data, config.search.scoring or target.scoring
     key = next((key for key in KEYS if getattr(data, key) is not None), None)
     if key is None:
         return
+    rows = np.arange(len(y))
     try:
-        cuts = [*cv.split(np.zeros((len(y), 1)), y, beside.group)]
+        with unheard():  # of few rows of a class; the search warns
+            several = () if cv is None else cv.split(rows[:, None], y, beside.group)
+            cuts = [(rows, rows)] if cv is None else [*several]
     except ValueError as error:  # as scikit-learn says it
         raise InputError(f"Folds (`cv`) must be possible with `{key}`: {error}") from None
     for fold, (train, test) in enumerate(cuts, 1):
@@ -226,11 +233,40 @@ def check_parts(
         elif beside.weight is not None:
             whole = beside.weight[train].sum(), beside.weight[test].sum()
             lacks = "" if min(whole) > 0 else "rows without any weight"
+        if not lacks and cv is not None and not _scores(scoring, y, train, test, target):
+            lacks = f"no {scoring}: its rows to judge by have other classes, or only one"
         if lacks:
+            where = "the rows" if cv is None else f"fold {fold}"
+            fewer = "" if cv is None else "Ask for fewer folds (`cv`), or leave"
             raise InputError(
-                f"`{key}` {getattr(data, key)!r} leaves fold {fold} {lacks}. Ask for fewer "
-                "folds (`cv`), or leave it out."
+                f"`{key}` {getattr(data, key)!r} leaves {where} {lacks}. "
+                f"{fewer or 'Leave'} it out."
             )
+
+
+def check_test_weights(data: Data, beside: Beside) -> None:
+    """The rows that are set aside must count.
+
+    Raises
+    ------
+    InputError
+    """
+    if beside.weight is not None and not beside.weight.sum() > 0:
+        raise InputError(
+            f"`weight` {data.weight!r} must be above 0 in the rows that are set aside to "
+            "test on, and is 0 in all of them. Set another `holdout`, or leave it out."
+        )
+
+
+def _scores(scoring: str, y: NDArray[Any], train: Any, test: Any, target: Target) -> bool:
+    """Whether a fold can be scored, whoever is asked."""
+    try:
+        with unheard():
+            return bool(
+                np.isfinite(target.score_of_same_answer(scoring, y[train], y[test]))
+            )
+    except ValueError:
+        return False
 
 
 def described(data: Data, beside: Beside) -> list[str]:
@@ -259,7 +295,9 @@ def _without(source: Source, data: Data) -> Source:
 
 
 def _weights(column: pd.Series, decimal: str | None) -> NDArray[np.float64]:
-    weights = numbers_of(column, decimal or ".")
+    moments = pd.api.types.is_datetime64_any_dtype(column.dtype)
+    sign = decimal or (notation.decimal_of(column.astype(str)) if is_text(column) else ".")
+    weights = np.full(len(column), np.nan) if moments else numbers_of(column, sign)
     _check_cells(~(weights >= 0), "weight", column, "a finite number of at least 0")
     if not weights.sum() > 0:
         raise InputError(

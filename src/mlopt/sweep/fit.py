@@ -58,7 +58,7 @@ def fit_one(
     clock = Clock(observer)
     # Nobody cuts folds: the rows of a class need not reach those of a search.
     config = override(config, cv=2)
-    prepared = read_and_prepare(clock, config, None, None, [family])
+    prepared = read_and_prepare(clock, config, None, None, [family], folds=False)
     threads = count_threads(config.search.n_jobs)
     model = clock.measure("fit", lambda: _fit(prepared, family, threads))
     prepared.mark(model)

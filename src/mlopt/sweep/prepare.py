@@ -24,6 +24,7 @@ from mlopt.sweep.beside import (
     check_columns_beside,
     check_groups,
     check_parts,
+    check_test_weights,
     described,
     hold_out,
     set_apart,
@@ -118,7 +119,12 @@ class Prepared:
 
 
 def prepare(
-    config: Config, source: Source, test: Source | None = None, only: Iterable[str] = ()
+    config: Config,
+    source: Source,
+    test: Source | None = None,
+    only: Iterable[str] = (),
+    *,
+    folds: bool = True,
 ) -> Prepared:
     """Split the data, judge its columns, and set the families up.
 
@@ -131,6 +137,8 @@ def prepare(
         Rows for the final test; by default a part of ``source``.
     only : iterable of str
         Families to keep; empty for all.
+    folds : bool, default=True
+        Whether any will be cut.
 
     Raises
     ------
@@ -159,7 +167,7 @@ def prepare(
     beside_test, given = NOTHING, whole
     whole, beside = set_apart(given, data)
     if test is None:
-        train, held, where = _split(config, y, target, beside)
+        train, held, where = _split(config, y, target, beside, folds)
         parts = _rows(whole.X, train), _rows(whole.X, held), y[train], y[held]
         beside, beside_test = beside.at(train), beside.at(held)
         _check_unknown(target, parts[2], parts[3], messages)
@@ -186,11 +194,12 @@ def prepare(
     width = X.shape[1] if roles is None else len(roles.used)
     case = Case(roles, target, X.shape[0], width, config.search.seed)
     cv, cv_name = _splitter(config, target, X.shape[0])
-    if data.time is None:  # whose folds are not stratified
+    if data.time is None and data.group is None:  # whose parts have classes by chance
         check_counts(y, target, max(2, cv.get_n_splits()))
-    if beside.group is not None:
+    if folds and beside.group is not None:
         check_groups(data, len(np.unique(beside.group)), max(2, cv.get_n_splits()))
-    check_parts(data, cv, y, beside, target)
+    check_parts(config, cv if folds else None, y, beside, target)
+    check_test_weights(data, beside_test)
     families = families_of(case, config.families, only)
     if beside.weight is not None:
         check_weighted(config.search.scoring, target, y, beside, families)
@@ -394,12 +403,12 @@ def _splitter(config: Config, target: Target, rows: int) -> tuple[Any, str]:
 
 
 def _split(
-    config: Config, y: NDArray[Any], target: Target, beside: Beside
+    config: Config, y: NDArray[Any], target: Target, beside: Beside, cuts: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
     """The rows to search on, those to test on, and how these were found."""
     share = config.data.holdout
     rows = round(len(y) * (1 - share))
-    folds = max(2, _splitter(config, target, rows)[0].get_n_splits())
+    folds = max(2, _splitter(config, target, rows)[0].get_n_splits()) if cuts else 1
     found = hold_out(config.data, beside, folds, config.search.seed)
     if found is not None:
         return found

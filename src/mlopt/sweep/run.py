@@ -179,6 +179,8 @@ def read_and_prepare(
     test: Any,
     families: Iterable[str],
     name: str = "data",
+    *,
+    folds: bool = True,
 ) -> Prepared:
     """Read what is to be read, and say what was found out."""
     source = clock.measure("read", lambda: _source(data, config, name))
@@ -187,7 +189,7 @@ def read_and_prepare(
     wanted = test if test is not None else config.data.test
     apart = None if wanted is None else _source(wanted, config, "test table", source)
     prepared: Prepared = clock.measure(
-        "prepare", lambda: prepare(config, source, apart, families)
+        "prepare", lambda: prepare(config, source, apart, families, folds=folds)
     )
     for message in prepared.messages:
         clock.tell(message)

@@ -256,9 +256,12 @@ def _numeric_names(roles: Roles, *, codes: bool) -> list[str]:
 
 def _by_target(target_type: str, seed: int) -> TargetEncoder:
     # Its own folds keep a row's target out of that row's features.
-    folds = KFold if target_type == "continuous" else StratifiedKFold
+    continuous = target_type == "continuous"
+    folds = KFold if continuous else StratifiedKFold
+    # A part of the rows may have two of three classes.
     return TargetEncoder(
-        target_type=target_type, cv=folds(5, shuffle=True, random_state=seed)
+        target_type=target_type if continuous else "auto",
+        cv=folds(5, shuffle=True, random_state=seed),
     )
 
 
