@@ -179,7 +179,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) 
     for output in outputs:
         for source in inputs:
             with suppress(OSError):  # what is not there cannot be written over
-                if source is not None and _same(output, Path(source).expanduser()):
+                if source is not None and _same(output, Path(os.path.expanduser(source))):  # noqa: PTH111
                     raise InputError(
                         f"`output` must not be what is read, but `{output}` is the file "
                         f"`{source}`: name another."

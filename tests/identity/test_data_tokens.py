@@ -255,7 +255,26 @@ def test_rows_that_name_files_count_with_these(
 
 
 def test_rows_that_name_folders_or_nothing_are_texts(tmp_path: Path) -> None:
-    names = [str(tmp_path), str(tmp_path / "none.txt"), "x" * 5000 + "/", "a\0./b", "*/*.c"]
-    before = token_of(names)
-    (tmp_path / "more.txt").write_text("")
-    assert token_of(names) == before
+    some = tmp_path / "some.txt"
+    some.write_text("")
+    others = [
+        str(tmp_path),
+        str(tmp_path / "none.txt"),
+        "x" * 5000 + "/",
+        "a\0./b",
+        "*/*.c",
+    ]
+    for names in (others, [str(some), "a word"]):  # not all are files
+        before = token_of(names)
+        (tmp_path / f"more{len(names)}.txt").write_text("")
+        some.write_text(some.read_text() + "more")
+        assert token_of(names) == before
+
+
+def test_paths_and_texts_of_arrays_name_files_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("good")
+    for names in ([path], list(np.array([str(path)]))):
+        before = token_of(names)
+        path.write_text(path.read_text() + "!")
+        assert token_of(names) != before

@@ -239,3 +239,14 @@ def test_the_command_line_refuses_in_a_line(
     assert (status, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_a_text_of_a_query_is_no_pattern_of_files(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("name,n\nx,2\n")
+    query = "SELECT name, repeat('*', n) AS bar, '~x' AS y FROM read_csv('people.csv')"
+    for _ in range(2):
+        assert run("sql", query, "--output", "out.csv")[0] == 0
+    assert (tmp_path / "out.csv").read_text() == "name,bar,y\nx,**,~x\n"

@@ -102,6 +102,11 @@ def test_a_plan_says_what_epsilon_is_of() -> None:
 
     assert "EPSILON is of the norm of the gradient" in notes("ALGORITHM BGD")
     assert "EPSILON is of the gain of an iteration" in notes("ALGORITHM SGD")
+    own = mlopt.run(
+        "RUN squares() ON numbers.csv USING ALGORITHM SGD HAVING MAX_ITER 3;",
+        functions={"squares": squares},
+    )
+    assert "EPSILON is of the change of the mean weights" in str(own.plan)
 
 
 def test_a_run_that_was_stopped_says_what_to_revisit() -> None:

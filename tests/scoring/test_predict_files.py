@@ -345,6 +345,11 @@ def test_the_journal_is_written_into_no_file_of_others(model: Path, tmp_path: Pa
     with pytest.raises(InputError, match="but it is another file"):
         mlopt.predict(model, tmp_path / "in" / "rows.csv", output=tmp_path)
     assert (tmp_path / JOURNAL).read_bytes() == before
+    (tmp_path / JOURNAL).write_text('{"input": "q", "output": "a"}\n')
+    with pytest.raises(InputError, match="but it is another file"):
+        mlopt.predict(model, tmp_path / "in" / "rows.csv", output=tmp_path)
+    (tmp_path / JOURNAL).write_text('{"sou')  # as a full disk leaves it
+    assert mlopt.predict(model, tmp_path / "in" / "rows.csv", output=tmp_path).rows
 
 
 def test_a_model_in_memory_is_known_by_what_it_has_learnt(tmp_path: Path) -> None:

@@ -149,3 +149,33 @@ def test_a_scan_ends_with_a_pass_when_time_is_up(bandit: Any, scaled: bool) -> N
     assert len(set(results["passes"])) == 1  # all folds, and trials, as far
     assert (results["mean_test_score"] > 0.7).all()
     assert "no time was left" in results["reason"][0]
+
+
+@pytest.mark.slow
+def test_folds_of_different_sizes_are_cut_at_the_same_pass() -> None:
+    X, y = make_classification(100_000, 20, flip_y=0.3, random_state=0)
+    rows = np.arange(100_000)
+    cv = [(rows[:200], rows[200:300]), (rows[300:80_000], rows[80_000:])]
+
+    def found(**given: Any) -> dict[str, Any]:
+        model = make_pipeline(StandardScaler(), SGDClassifier(tol=None, max_iter=1000))
+        return mlopt.ModelSearchCV(
+            model, {"sgdclassifier__alpha": [1e-4]}, sampler="grid", bandit=None, cv=cv,
+            scoring="roc_auc", refit=False, **given,
+        ).fit(X, y).cv_results_  # fmt: skip
+
+    cut = found(timeout=1.0)
+    assert cut["passes"][0] < 1000
+    whole = found(max_passes=int(cut["passes"][0]))
+    for fold in (0, 1):
+        assert cut[f"split{fold}_test_score"] == whole[f"split{fold}_test_score"]
+
+
+@pytest.mark.slow
+def test_a_look_that_time_cut_short_gives_up_nobody() -> None:
+    X, y = make_classification(100_000, 30, random_state=0)
+    search = mlopt.ModelSearchCV(
+        SGDClassifier(tol=None, max_iter=50_000), {"alpha": [1e-4, 1e-3, 100.0]},
+        sampler="grid", timeout=1.5, refit=False,
+    ).fit(X, y)  # fmt: skip
+    assert {*search.cv_results_["reason"]} == {"unfinished: no time was left"}

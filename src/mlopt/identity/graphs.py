@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,6 @@ _LONGEST_PATH = 4096
 """Characters that a path may have on Linux."""
 _MOST_FILES = 10_000
 """In a folder: to look at so many takes about a tenth of a second."""
-_FEW = 64
-"""Texts, of which each may be asked for: as long as it takes to list a small folder."""
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*")
 _MAGIC = re.compile(r"[*?[]")
 """What makes a name a pattern of names."""
@@ -70,32 +68,21 @@ def file(walk: Walk, text: str) -> None:
 
 def files(walk: Walk, texts: Iterable[str]) -> None:
     """The same of many strings, most of which may be anything but names."""
-    here = _here()
+    # To ask for each of a million documents whether it is a file would take seconds.
+    here = {"", ".", "..", "~", *(path.name for path in Path().iterdir())}
     for text in texts:
         if "://" in text or text.partition("/")[0] in here:
             file(walk, text)
 
 
-def rows(walk: Walk, texts: Sequence[str]) -> None:
-    """Rows outside of a graph that name files, as ``input="filename"`` takes them, count
-    with the state of these; of folders and patterns nobody reads rows.
+def rows(walk: Walk, texts: Iterable[str]) -> None:
+    """Rows outside of a graph, each of which names a file, as ``input="filename"`` takes
+    them, count with the state of these.
     """
     several = dict.fromkeys(texts)
-    here = _here() if len(several) > _FEW else set()
-    for text in several:
-        # Few texts are mostly words: names of columns, and of what code looks up.
-        if (text.partition("/")[0] in here) if here else ("/" in text or "." in text):
-            if text not in walk.files:
-                walk.files[text] = _state(text) if _is_file(text) else ""
-            if walk.files[text]:
-                walk.put("file", walk.files[text])
-
-
-def _here() -> set[str]:
-    """How what names a file begins: to ask for each of a million documents whether it is
-    one would take seconds.
-    """
-    return {"", ".", "..", "~", *(path.name for path in Path().iterdir())}
+    if all(map(_is_file, several)):  # the first document is none
+        for text in several:
+            walk.put("file", _state(text))
 
 
 def _is_file(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 24
 """Bytes that one thread hashes at a time."""
+_NAMES = (str, os.PathLike)
 _LONG = 64
 """Items from which a list of one kind is written as a whole."""
 
@@ -25,8 +27,8 @@ _LONG = 64
 def write(walk: Walk, values: list[Any] | tuple[Any, ...]) -> None:
     """The items of a list; those of one plain kind together."""
     kinds = set(map(type, values))
-    if kinds == {str} and walk.tasks is None:
-        graphs.rows(walk, values)
+    if walk.tasks is None and kinds and all(issubclass(k, _NAMES) for k in kinds):
+        graphs.rows(walk, map(os.fspath, values))
     if len(values) <= _LONG:
         kinds = set()
     if kinds == {str}:

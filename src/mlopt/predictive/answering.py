@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +27,15 @@ from mlopt.errors import (
 )
 from mlopt.plan import Choice, Plan
 from mlopt.predictive.catalogue import Catalogue
-from mlopt.predictive.clauses import Clause, Column, clauses_of, quoted, replaced, tokens_of
+from mlopt.predictive.clauses import (
+    Clause,
+    Column,
+    Token,
+    clauses_of,
+    quoted,
+    replaced,
+    tokens_of,
+)
 from mlopt.predictive.functions import Function, renamed
 from mlopt.predictive.planner import Planner
 from mlopt.predictive.relations import Relations, matching
@@ -129,9 +138,28 @@ def answered(
         if output is not None:
             # A text may be the file of a function, as of read_csv('people.csv').
             texts = [t.text[1:-1] for t in tokens if t.kind == "string_const"]
-            files = [file for text in texts for file in (text, *matching(text))]
-            check_outputs([output], [*relations.files, *files])
+            read = [file for text in _read(tokens) for file in matching(text)]
+            check_outputs([output], [*relations.files, *texts, *read])
         return asked.explain() if explained else asked.answer()
+
+
+_READERS = re.compile("(read|parquet|sniff)_.*|glob|.*_scan", re.IGNORECASE)
+"""Functions of DuckDB that read files."""
+
+
+def _read(tokens: Sequence[Token]) -> Iterator[str]:
+    """The texts in calls of functions that read files."""
+    depth, inside = 0, 0
+    for before, token in pairwise(tokens):
+        if token.says("("):
+            depth += 1
+            if not inside and before.named and _READERS.fullmatch(before.name):
+                inside = depth
+        elif token.says(")"):
+            inside = 0 if inside == depth else inside
+            depth -= 1
+        elif inside and token.kind == "string_const":
+            yield token.text[1:-1]
 
 
 _NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.+\)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +23,13 @@ SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".json")
 """Of files that a name may mean: those that DuckDB reads by their names alone."""
 
 
-_BEFORE = re.compile(r"\s*(EXPLAIN|DESCRIBE)\s", re.IGNORECASE)
+_BEFORE = re.compile(r"\A\s*(EXPLAIN|DESCRIBE)\s", re.IGNORECASE)
 """What a query may begin with, beside that of which it is asked."""
 
 
 def matching(text: str) -> list[str]:
     """The files that a text means as a pattern."""
-    pattern = str(Path(text).expanduser())
+    pattern = os.path.expanduser(text)  # noqa: PTH111  (of no home it is as it stands)
     return glob(pattern, recursive=True)  # noqa: PTH207  (absolute)
 
 

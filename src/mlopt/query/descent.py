@@ -94,7 +94,9 @@ def _planned(request: Request, algorithm: Algorithm, X: Any) -> Plan:
     notes = ["chosen by the query"]
     if request.convergence is None:
         whole = _algorithm(request) in ("BGD", "SVRG")
-        measure = "norm of the gradient" if whole else "gain of an iteration"
+        known = not isinstance(request.gradient, Function)
+        measure = "gain of an iteration" if known else "change of the mean weights"
+        measure = "norm of the gradient" if whole else measure
         notes.append(f"EPSILON is of the {measure}: no proof of a distance")
     step = Choice("fit", f"{request.gradient}", chosen, notes=tuple(notes))
     return Plan(f"descend on {X.shape[0]} x {X.shape[1]}", (step,))

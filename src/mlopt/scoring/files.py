@@ -18,6 +18,7 @@ from mlopt.writing import check_outputs, check_writable, finish_files
 
 JOURNAL = "predicted.jsonl"
 """In the output folder: a line for each file that is done, and of which content."""
+_KEYS = {"source", "output", "rows", "bytes", "content", "model"}
 _BEGINS = b'{"source": '
 """Of a line of it, be it cut off."""
 _MAGIC = frozenset("*?[")
@@ -157,10 +158,12 @@ class Journal:
         self._file.seek(0)
         content = self._file.read()
         for line in content.splitlines():
-            with suppress(ValueError, KeyError, TypeError):  # cut off by a kill
+            with suppress(ValueError, AttributeError):  # cut off by a kill
                 record = json.loads(line)
-                self._done[record["output"]] = record
-        if content and not self._done and not content.startswith(_BEGINS):
+                if record.keys() >= _KEYS:
+                    self._done[record["output"]] = record
+        ours = self._done or content[: len(_BEGINS)] == _BEGINS[: len(content)]
+        if not ours:
             self._file.close()
             raise InputError(
                 f"`{self._path}` must be what an earlier run noted there, but it is "

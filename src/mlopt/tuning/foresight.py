@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from mlopt.kernels.compiling import compiled
@@ -110,13 +110,17 @@ class Foresight:
         again = Estimate.about(seconds, DOUBT, source)
         return replace(plan, estimates=(first, again))
 
-    def remember(self) -> None:
-        """Leave what the families took to later searches, where it tells of them alone."""
+    def remember(self, cut: Set[str] = frozenset()) -> None:
+        """Leave what the families took to later searches, where it tells of them alone;
+        not of families that were ``cut`` off in training.
+        """
         if compiled(self.begun) == 0:
-            remember(self._seen())
+            remember(self._seen(cut))
 
-    def _seen(self) -> Iterator[Seen]:
+    def _seen(self, cut: Set[str]) -> Iterator[Seen]:
         for family, known in self._families.items():
+            if family in cut:
+                continue
             forecast = self.forecasts[family]
             alone = known.work >= _BUSY * known.took
             ratio = told(known.took, known.foreseen)

@@ -104,6 +104,8 @@ class Scheduler:
     asking: float = 0.0
     """Seconds spent on proposals and on the storage."""
     _first: Trial | None = None
+    _cut: set[int] = field(default_factory=set)
+    """Trials that time cut off before the look that was asked for."""
 
     def __post_init__(self) -> None:
         problem = self.batch.problem
@@ -292,6 +294,7 @@ class Scheduler:
             for together in self._outcomes(orders):
                 check()
                 heard = heard or bool(together)
+                self._cut |= _cut_off(together, orders)
                 ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
                 if any(ended):
                     self._remember()
@@ -349,7 +352,8 @@ class Scheduler:
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""
-        looked = [t for t in self.active if t.passes > 0 and t.state != "FAIL"]
+        going = [t for t in self.active if t.state != "FAIL" and t.number not in self._cut]
+        looked = [t for t in going if t.passes > 0]
         scored = [self._progress(t) for t in looked]
         verdicts = self.bandit.allocate(scored, self.looks)
         self.looks += scored
@@ -401,7 +405,7 @@ class Scheduler:
     def _end_search(self) -> None:
         """What an earlier run knows counts; what is in training waits in the storage."""
         self.ran[PREPARING] = self.prefixes.fits()
-        self.foresight.remember()
+        self.foresight.remember({self.trials[number].family for number in self._cut})
         self._take_in_the_rest()
         for trial in self.active:
             if trial.state == "RUNNING":
@@ -446,3 +450,10 @@ class Scheduler:
         return Progress(
             trial.number, trial.passes, score, trial.done, trial.bracket, trial.family
         )
+
+
+def _cut_off(outcomes: Sequence[TrainResult], orders: Sequence[TrainRequest]) -> set[int]:
+    """Those that were not trained as far as was asked, though they go on."""
+    until = {order.trial.number: order.until for order in orders}
+    fresh = [one for one in outcomes if not (one.done or one.replayed or one.reason)]
+    return {one.trial for one in fresh if one.passes < until[one.trial]}

@@ -225,11 +225,13 @@ class BatchCrew:
             yield from zip(group, (one.shared(len(group)) for one in found), strict=True)
             self._sleep()
             return
+        least: Passes = 0
         for place, scan in enumerate(group):
             after = len(group) - place - 1
-            own = self._advance(scan, until, self._views(scan), clock, after)
-            if own.until < until:  # the others go as far, and no less
-                until, clock = own.until, replace(clock, late=Clock().late)
+            views = self._views(scan)
+            own = self._advance(scan, until, views, clock, after, least)
+            # The others go as far where time was up, and none goes less far than these.
+            until, least = min(until, own.until), max(least, own.made)
             yield scan, own
             self._sleep()
 
@@ -239,13 +241,19 @@ class BatchCrew:
                 scan.sleep()
 
     def _advance(
-        self, scan: Scan, until: Passes, views: Sequence[View], clock: Clock, after: int = 0
+        self,
+        scan: Scan,
+        until: Passes,
+        views: Sequence[View],
+        clock: Clock,
+        after: int = 0,
+        least: Passes = 0,
     ) -> _Advanced:
         start = time.perf_counter()
         training = scan.wake(self.problem, views)
         if isinstance(training, SolvedAtOnce):
             _limit(training, scan, clock, after)
-        until = _go_on(training, until, clock, after)
+        until = _go_on(training, until, clock, after, least)
         fit, trained = worked(start), time.perf_counter()
         scores, parts = scan_scores(self.problem, scan), len(scan.splits)
         if self._crowded(training.rows.d):  # the next advance learns it again
@@ -280,8 +288,11 @@ def _limit(training: SolvedAtOnce, scan: Scan, clock: Clock, after: int) -> None
         training.limits = Limits(seconds=max(waits, np.finfo(float).tiny))
 
 
-def _go_on(training: LinearTraining, until: Passes, clock: Clock, after: int) -> Passes:
-    """Train as far as there is time, with as long for each of ``after`` others; how far."""
+def _go_on(
+    training: LinearTraining, until: Passes, clock: Clock, after: int, least: Passes
+) -> Passes:
+    """Train as far as there is time, with as long for each of ``after`` others, but for
+    ``least`` passes; how far."""
     if isinstance(training, SolvedAtOnce) or math.isinf(clock.waits()):
         training.advance_to(until)
         return until
@@ -291,7 +302,8 @@ def _go_on(training: LinearTraining, until: Passes, clock: Clock, after: int) ->
         training.advance_to(min(until, math.floor(training.made) + stretch))
         if training.made >= until or training.done:
             return until
-        if clock.late(after * (time.perf_counter() - begin)):
+        # Others need not compile again.
+        if training.made >= least and clock.late(after * worked(begin)):
             return training.made
         stretch *= 2 if time.perf_counter() - start < _LOOK else 1
 
