@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler, scale
-from tests.scoring.test_predict_files import people
+from tests.scoring.people import people
 
 import mlopt
 from mlopt.errors import InputError

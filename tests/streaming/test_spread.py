@@ -292,18 +292,6 @@ def test_a_request_is_cut_for_workers_that_have_nothing_else_to_do(
     assert 3 * in_bytes(client, many=12) < in_bytes(client, many=1)
 
 
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_a_stage_that_cannot_go_to_workers_is_named(client: Any) -> None:
-    lock = threading.Lock()
-    stream = (
-        Stream(client=client).map(abs, name="read").map(lambda x: (lock, x), name="bad")
-    )
-    named = r"Stage `bad` cannot go to workers\. .*locks"
-    with pytest.raises(InputError, match=named), stream:
-        stream.run([[1]])
-
-
 def in_bytes(client: Any, many: int) -> float:
     """Bytes that travel for a request, of ``many`` at once."""
     stream = Stream(client=client, partition=2).map(large)
