@@ -169,6 +169,11 @@ def check_file(path: Path, inputs: Iterable[Path | str | None] = ()) -> None:
     check_writable(_real(path).parent)
 
 
+def expanded(path: Path | str) -> str:
+    """A path from a home directory in full; where there is no such home, as it stands."""
+    return os.path.expanduser(path)  # noqa: PTH111  (which raises there)
+
+
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) -> None:
     """Refuse to write over what is read, under whatever name or link.
 
@@ -179,7 +184,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) 
     for output in outputs:
         for source in inputs:
             with suppress(OSError):  # what is not there cannot be written over
-                if source is not None and _same(output, Path(os.path.expanduser(source))):  # noqa: PTH111
+                if source is not None and _same(output, Path(expanded(source))):
                     raise InputError(
                         f"`output` must not be what is read, but `{output}` is the file "
                         f"`{source}`: name another."

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
+LOST = 3
+"""Members, workers or processes that may be lost with the same piece of work before that is
+taken for what ends them: the number of deaths that Dask allows a task by default."""
+
 
 class Resident:
     """A resident task.

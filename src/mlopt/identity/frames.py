@@ -63,7 +63,7 @@ def _values(walk: Walk, values: Any) -> None:
     dtype = values.dtype
     walk.put("column", f"{type(values).__name__} {dtype!r}")
     if dtype.name in ("str", "string") and walk.tasks is None:
-        graphs.rows(walk, [text for text in values.unique() if isinstance(text, str)])
+        graphs.rows(walk, (text for text in values if isinstance(text, str)))
     if isinstance(dtype, np.dtype):
         walk.add(np.asarray(values))
     elif hasattr(values, "categories") and hasattr(values, "codes"):

@@ -79,10 +79,14 @@ def rows(walk: Walk, texts: Iterable[str]) -> None:
     """Rows outside of a graph, each of which names a file, as ``input="filename"`` takes
     them, count with the state of these.
     """
-    several = dict.fromkeys(texts)
-    if all(map(_is_file, several)):  # the first document is none
-        for text in several:
-            walk.put("file", _state(text))
+    files: dict[str, str] = {}
+    for text in texts:
+        if text not in files:
+            if not _is_file(text):  # as the first document is none
+                return
+            files[text] = _state(text)
+    for state in files.values():
+        walk.put("file", state)
 
 
 def _is_file(path: str) -> bool:

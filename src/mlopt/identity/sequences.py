@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 24
 """Bytes that one thread hashes at a time."""
 _NAMES = (str, os.PathLike)
+"""What files are named by."""
 _LONG = 64
 """Items from which a list of one kind is written as a whole."""
 
@@ -56,7 +57,7 @@ def array(walk: Walk, value: Any) -> bool:
     else:
         _numbers(walk, value)
         if dtype.kind == "U" and walk.tasks is None:
-            graphs.rows(walk, value.ravel().tolist())
+            graphs.rows(walk, map(str, value.flat))
     return True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from mlopt.predictive.clauses import duckdb, quoted
 from mlopt.predictive.digits import exact
 from mlopt.predictive.functions import Function
 from mlopt.rows.source import collected, is_dask
+from mlopt.writing import expanded
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".tsv", ".json")
 """Of files that a name may mean: those that DuckDB reads by their names alone."""
@@ -29,8 +29,7 @@ _BEFORE = re.compile(r"\A\s*(EXPLAIN|DESCRIBE)\s", re.IGNORECASE)
 
 def matching(text: str) -> list[str]:
     """The files that a text means as a pattern."""
-    pattern = os.path.expanduser(text)  # noqa: PTH111  (of no home it is as it stands)
-    return glob(pattern, recursive=True)  # noqa: PTH207  (absolute)
+    return glob(expanded(text), recursive=True)  # noqa: PTH207  (absolute)
 
 
 class Relations:

@@ -24,7 +24,7 @@ from mlopt.gd.operators import (
     references,
 )
 from mlopt.gd.operators.references import SAMPLINGS
-from mlopt.gd.operators.stopping import AverageDelta
+from mlopt.gd.operators.stopping import AverageDelta, GradientNorm, ObjectiveDecrease
 from mlopt.gd.operators.updates import InverseRoot
 from mlopt.plan import Choice, Plan
 from mlopt.query.labels import checked
@@ -43,6 +43,12 @@ _SAMPLED: Mapping[str, Any] = {
 _MAX_ITER = 1000
 """Passes of a query that gives no MAX_ITER, as in ML4all."""
 _SAMPLER = "shuffled_partition"
+_MEASURES: Mapping[type, str] = {
+    GradientNorm: "norm of the gradient",
+    ObjectiveDecrease: "gain of an iteration",
+    AverageDelta: "change of the mean weights",
+}
+"""What EPSILON is compared with, where the query gives no CONVERGENCE."""
 
 
 def wanted(request: Request) -> bool:
@@ -92,11 +98,7 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
 def _planned(request: Request, algorithm: Algorithm, X: Any) -> Plan:
     chosen = f"{algorithm.name}, at most {algorithm.max_iter} iterations"
     notes = ["chosen by the query"]
-    if request.convergence is None:
-        whole = _algorithm(request) in ("BGD", "SVRG")
-        known = not isinstance(request.gradient, Function)
-        measure = "gain of an iteration" if known else "change of the mean weights"
-        measure = "norm of the gradient" if whole else measure
+    if measure := _MEASURES.get(type(algorithm.converge)):
         notes.append(f"EPSILON is of the {measure}: no proof of a distance")
     step = Choice("fit", f"{request.gradient}", chosen, notes=tuple(notes))
     return Plan(f"descend on {X.shape[0]} x {X.shape[1]}", (step,))

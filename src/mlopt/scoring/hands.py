@@ -15,8 +15,6 @@ from mlopt.errors import InputWarning
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.prices import count, price
 
-LOST = 3
-"""Processes that a file may take with it before it fails: as many as on workers."""
 CALLS = 2
 """Files that each works on at once: while one is written out, the other is read."""
 HERE = "threads of this process"

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.hands import Hands, most_processes
+from mlopt.cluster.resident import LOST
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
@@ -43,7 +44,7 @@ from mlopt.scoring.files import (
     prepare,
     size_of,
 )
-from mlopt.scoring.hands import CALLS, HERE, LOST, Hand, Pace, where_to
+from mlopt.scoring.hands import CALLS, HERE, Hand, Pace, where_to
 from mlopt.scoring.scorer import Done, Scorer, as_found, written
 from mlopt.streaming.answer import Feeds
 from mlopt.streaming.stream import Stream

@@ -20,6 +20,7 @@ from typing import Any
 
 from mlopt.cluster.mesh import Mesh, Service
 from mlopt.cluster.parcel import check_packs
+from mlopt.cluster.resident import LOST
 from mlopt.cluster.wire import LARGEST
 from mlopt.errors import ClusterError, InputError, MemberLostError, StreamClosedError
 from mlopt.events import Observer
@@ -38,10 +39,6 @@ from mlopt.streaming.running import Running
 from mlopt.streaming.stage import SAMPLES, Stage
 from mlopt.streaming.station import Gone, Seen, Station, through
 from mlopt.streaming.tune import OPEN, Room, Timed, made_of
-
-LOST = 3
-"""Workers that may be lost with a partition before its request fails: as many as Dask
-allows a task, which may be what kills them."""
 
 
 class Part(list):

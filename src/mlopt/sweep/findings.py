@@ -54,8 +54,7 @@ def _sentence(result: SweepResult) -> str:
 
 def _idle(result: SweepResult) -> str:
     """How many families were never fitted, which says nothing against them."""
-    begun = {row.family for row in result.trials if row.looks or row.state == FAIL}
-    idle = [name for name in result.prepared.families if name not in begun]
+    idle = result.idle
     if not idle:
         return ""
     number = _several(len(idle), "family", "families")

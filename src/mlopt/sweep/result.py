@@ -139,6 +139,12 @@ class SweepResult:
             lines.append(f"report: {folder / 'report.html'}")
         return "\n".join(lines)
 
+    @property
+    def idle(self) -> list[str]:
+        """Families that were never fitted, which says nothing against them."""
+        begun = {row.family for row in self.trials if row.looks or row.state == FAIL}
+        return [name for name in self.prepared.families if name not in begun]
+
     def _others(self) -> list[str]:
         """The best of every other family, and those that never had a turn."""
         best: dict[str, float] = {}
@@ -148,7 +154,7 @@ class SweepResult:
             f"{n} {best[n]:.5g}" for n in sorted(best, key=lambda n: -best[n])
             if n != self.best.family
         ]  # fmt: skip
-        idle = [name for name in self.prepared.families if name not in best]
+        idle = self.idle
         lines = [f"other families: {', '.join(others)}"] if others else []
         if idle:
             lines.append(f"without a turn: {', '.join(idle)}; give more time or trials")

@@ -294,6 +294,7 @@ class Scheduler:
             for together in self._outcomes(orders):
                 check()
                 heard = heard or bool(together)
+                self._cut -= {outcome.trial for outcome in together}
                 self._cut |= _cut_off(together, orders)
                 ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
                 if any(ended):

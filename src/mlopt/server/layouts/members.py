@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from mlopt.cluster import Mesh, MeshHere, Resident
+from mlopt.cluster.resident import LOST
 from mlopt.cluster.wire import Header
 from mlopt.errors import MemberLostError, TaskKilledError
 from mlopt.server.program import Program
@@ -19,10 +20,6 @@ LOOK = 0.05
 PROMPT = 1.0
 """Seconds that whoever interrupts waits for steps under way, and once more for a pass to
 end: longer, and one thinks that it hangs (Nielsen, Usability Engineering, 1993)."""
-
-LOST = 3
-"""Members that may be lost with the same step of a stratum: as many as Dask allows a task,
-and a stream a partition."""
 
 
 def suspect(deaths: dict[int, tuple[int, int]], steps: Mapping[int, int]) -> None:
