@@ -270,8 +270,9 @@ def test_a_fit_refuses_what_only_a_search_has(
     option: str,
     value: str,
 ) -> None:
-    arguments = ["fit", people, "--target", "buys", "--output", tmp_path / "m.skops"]
-    assert run(*arguments, option, value) == BAD_INPUT
+    model = tmp_path / "m.skops"
+    fit = ["fit", str(people), "--target", "buys", "--output", str(model)]
+    assert run(*fit, option, value) == BAD_INPUT
     assert re.search(f"`{option}` is an option.*mlopt sweep", capsys.readouterr().err)
     assert not (tmp_path / "m.skops").exists()
     assert run("fit", "--help") == DONE

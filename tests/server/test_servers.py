@@ -333,7 +333,8 @@ def test_servers_are_measured_by_the_part_that_each_step_has(
         assert layout.adapting is not None
         assert layout.adapting.pulled == 8 * sum(sizes) / 4
         layout.adapting.controller.metrics = told = Told()
-        layout.adapting._measured = lambda *_, **__: None  # no links by whole epochs
+        # no links by whole epochs
+        monkeypatch.setattr(layout.adapting, "_measured", lambda *_, **__: None)
         layout.advance(5)
         assert set(told.links) == {8 * size / seconds for size in sizes}
         assert told.pushes == dict.fromkeys(layout.servers(), 2 * 4 * 5)

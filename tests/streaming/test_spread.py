@@ -23,6 +23,7 @@ from tests.streaming.fates import FATES, going_on, is_idle
 from mlopt import Stream
 from mlopt.cluster import Header, MeshDask, MeshHere, Service, Threads, local_cluster, mesh
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
+from mlopt.cluster.resident import LOST
 from mlopt.errors import (
     DeadlineError,
     InputError,
@@ -354,11 +355,11 @@ def test_feeds_that_lose_every_worker_fail_their_request_by_name(
         raise MemberLostError(f"{member} was lost before it answered.")
 
     monkeypatch.setattr(spread, "through", lost)
-    with MeshHere(spread.LOST) as here, Stream(client=here, partition=2).map(abs) as one:
+    with MeshHere(LOST) as here, Stream(client=here, partition=2).map(abs) as one:
         (error,) = one.run([[1, 2]], errors="give")
         assert isinstance(error, StageError)
         assert "3 workers were lost with the same part" in str(error)
-        assert len({*asked}) == len(asked) == spread.LOST
+        assert len({*asked}) == len(asked) == LOST
 
 
 def test_a_stream_without_members_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 from mlopt import events
 
@@ -34,7 +34,7 @@ class Progress(ABC):
     def close(self) -> None:
         """Give the stream back as it was."""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
