@@ -23,7 +23,7 @@ from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
 from mlopt.readers.table import UNKNOWN, WHOLE, Known
 
-NUMBER, TEXT = "number", "text"
+NUMBER, TEXT, VECTOR = "number", "text", "vector"
 """How a model uses a column."""
 NOTHING = "nothing"
 
@@ -44,8 +44,8 @@ def read_blocks(
     block_bytes : int
         Of the file, or of what it unpacks to, for a block.
     uses : mapping of str to str, optional
-        Columns that are used as `NUMBER` or `TEXT`: these may be integers here and floats
-        there, and others may be anything. By default types must be the same.
+        Columns that are used as `NUMBER`, `TEXT` or `VECTOR`: these may be integers here
+        and floats there, and others may be anything. By default types must be the same.
     known : Known, optional
         As of `read_table`.
 

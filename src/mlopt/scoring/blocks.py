@@ -13,6 +13,7 @@ from mlopt.plan import format_bytes
 from mlopt.readers.blocks import (
     NUMBER,
     TEXT,
+    VECTOR,
     is_json_lines,
     read_blocks,
     read_documents,
@@ -130,5 +131,6 @@ def _uses(model: Any) -> dict[str, str] | None:
     dates = first.dates or {}
     if not all(dates.values()):
         raise NotAlikeError("the model takes the format of its dates from the first row")
-    texts = dict.fromkeys([*first.categories, *dates], TEXT)
-    return {**texts, **dict.fromkeys(first.numbers, NUMBER)}
+    texts = dict.fromkeys([*first.categories, *first.texts, *dates], TEXT)
+    vectors = dict.fromkeys(first.vectors or {}, VECTOR)
+    return {**texts, **vectors, **dict.fromkeys(first.numbers, NUMBER)}

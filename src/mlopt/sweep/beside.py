@@ -21,8 +21,9 @@ from mlopt.readers import notation
 from mlopt.readers.table import listed
 from mlopt.sweep.cells import is_text, numbers_of, row_list
 from mlopt.sweep.config import Config, Data
+from mlopt.sweep.dates import read_dates
 from mlopt.sweep.loading import Source
-from mlopt.sweep.roles import read_dates, roles_of
+from mlopt.sweep.roles import roles_of
 from mlopt.sweep.target import Target
 
 KEYS = ("group", "weight", "time")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from mlopt.readers.notation import cells_of
-from mlopt.sweep.roles import read_dates
+from mlopt.sweep.dates import read_dates
 from mlopt.sweep.vectors import lost_of
 
 SAMPLE = 2000

@@ -31,6 +31,7 @@ from msgspec import Meta
 from mlopt.errors import ConfigError, did_you_mean
 from mlopt.query.durations import parse_duration
 from mlopt.sweep.strict import Strict, convert
+from mlopt.writing import expanded
 
 Task = Literal["auto", "classification", "regression"]
 Sampler = Literal["random", "grid", "tpe", "gp", "smac", "cmaes", "nelder-mead", "powell"]
@@ -227,7 +228,7 @@ def _beside(config: Config, folder: Path) -> Config:
 
     def place(name: str | None) -> str | None:
         elsewhere = name is None or name.startswith("sklearn:")
-        return name if elsewhere else str(folder / str(name))
+        return name if elsewhere else str(folder / expanded(str(name)))
 
     data = config.data
     placed = msgspec.structs.replace(data, path=place(data.path), test=place(data.test))

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from mlopt.sweep.roles import FEW_LEVELS, Roles
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 from mlopt.sweep.target import Target
+from mlopt.sweep.texts import TOPICS
 from mlopt.tuning.crews.growing import STOPS
 
 FOREST = 100
@@ -48,7 +49,7 @@ class Case:
         None for a sparse matrix, which needs no reading of columns.
     target : Target
     rows, columns : int
-        Of the training part.
+        Of the training part, as trees see it.
     seed : int
     """
 
@@ -62,6 +63,13 @@ class Case:
     def classifies(self) -> bool:
         """Whether labels are predicted."""
         return self.target.classifies
+
+    @property
+    def spread(self) -> int:
+        """Half the squared distance of two rows as linear models see them: each scaled
+        column adds one, and so do all words of a text together."""
+        topics = 0 if self.roles is None else (TOPICS - 1) * len(self.roles.texts)
+        return self.columns - topics
 
     @property
     def trees(self) -> int:
@@ -100,7 +108,7 @@ def random_features(case: Case) -> Built:
 
     estimator, space = linear(case)
     # Trials of equal gamma share the features, and with them every pass over the rows.
-    scale = 1.0 / max(1, case.columns)
+    scale = 1.0 / max(1, case.spread)
     features = RandomFeatures(
         n_components=case.random_features, gamma=scale, random_state=case.seed
     )

@@ -82,6 +82,7 @@ def _columns(prepared: Prepared, seconds: float | None) -> Choice:
         "categories": len(roles.categories),
         "dates": len(roles.dates),
         "vectors": len(roles.vectors),
+        "texts": len(roles.texts),
         "dropped": len(roles.dropped),
     }
     text = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)

@@ -112,7 +112,7 @@ def texts_of(estimator: Any) -> list[str]:
         if name in known and not TRUTHS.issuperset(known[name].values)
     )
     # As the model has learned to read them: "1.500" may be more than a thousand.
-    return [*categories, *(first.dates or {}), *(first.decimals or {})]
+    return [*categories, *first.texts, *(first.dates or {}), *(first.decimals or {})]
 
 
 def rows_for(estimator: Any, X: Any) -> Any:

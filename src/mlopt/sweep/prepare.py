@@ -191,7 +191,7 @@ def prepare(
     if roles is not None:
         messages += roles.describe()
         messages += _noticed(whole.X, X_test if test else None, roles, y, X)
-    width = X.shape[1] if roles is None else len(roles.used)
+    width = X.shape[1] if roles is None else roles.width
     case = Case(roles, target, X.shape[0], width, config.search.seed)
     cv, cv_name = _splitter(config, target, X.shape[0])
     if data.time is None and data.group is None:  # whose parts have classes by chance

@@ -1,20 +1,21 @@
-"""What each column of a table is: a number, a category, a date, or of no use.
+"""What each column of a table is: a number, a category, a date, a text, or of no
+use.
 
 Judged by dtype and by how many values there are, on the training rows, never by the target.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from mlopt.readers.notation import cells_of, decimal_of
+from mlopt.sweep.dates import date_format, read_dates, varying_parts
+from mlopt.sweep.texts import TOPICS, are_sentences
 from mlopt.sweep.vectors import length_of
 
 CODE_LEVELS = 12
@@ -23,19 +24,11 @@ CODE_LEVELS = 12
 FEW_LEVELS = 200
 """Categories with more values than this are replaced by what the target does there."""
 
+MOSTLY_OWN = 0.9
+"""Values for a row from which nearly every row has its own."""
+
 MOSTLY = 0.95
 """Share of rows with a number from which other cells of a column are taken as missing."""
-
-FORMATS = (
-    "ISO8601",
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%d.%m.%Y",
-    "%m/%d/%Y %H:%M",
-    "%d/%m/%Y %H:%M",
-)
-PARTS = ("year", "month", "day", "day_of_week", "hour", "minute")
-LOOKS_LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
 @dataclass(frozen=True)
@@ -61,6 +54,8 @@ class Roles:
         Of numbers in people's notation, as in "$1,234.50", the sign in front of decimals.
     vectors : mapping of str to int
         Lists of numbers, as embeddings are, with how many each has.
+    texts : tuple of str
+        Sentences, of which nearly every row has its own.
     """
 
     numbers: tuple[str, ...] = ()
@@ -71,6 +66,7 @@ class Roles:
     dropped: Mapping[str, str] = field(default_factory=dict)
     decimals: Mapping[str, str] = field(default_factory=dict)
     vectors: Mapping[str, int] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
 
     @property
     def few(self) -> tuple[str, ...]:
@@ -85,12 +81,20 @@ class Roles:
     @property
     def used(self) -> tuple[str, ...]:
         """All columns that models see."""
-        return (*self.cells, *self.vectors)
+        return (*self.cells, *self.vectors, *self.texts)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Those of them that have a value in each cell."""
         return (*self.numbers, *self.codes, *self.categories, *self.dates)
+
+    @property
+    def width(self) -> int:
+        """Columns that trees see: parts of dates and vectors, and topics of texts, are a
+        column each."""
+        parts = sum(map(len, self.parts.values())) + sum(self.vectors.values())
+        plain = len(self.numbers) + len(self.codes) + len(self.categories)
+        return plain + parts + TOPICS * len(self.texts)
 
     def describe(self) -> list[str]:
         """A sentence a role, for the log and the report."""
@@ -100,6 +104,7 @@ class Roles:
             ("categories", [f"{name} ({n})" for name, n in self.categories.items()]),
             ("dates", list(self.dates)),
             ("vectors", [f"{name} ({n})" for name, n in self.vectors.items()]),
+            ("texts", self.texts),
             ("dropped", [f"{name} ({why})" for name, why in self.dropped.items()]),
         )
         return [f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds if names]
@@ -107,9 +112,8 @@ class Roles:
 
 def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
     """Judge every column of ``frame``; those in ``drop`` are left out on request."""
-    found: dict[str, dict[str, Any]] = {
-        kind: {} for kind in ("number", "code", "category", "date", "vector", "dropped")
-    }
+    kinds = ("number", "code", "category", "date", "vector", "text", "dropped")
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
     parts: dict[str, tuple[str, ...]] = {}
     unwanted = set(drop)
     for name in frame.columns:
@@ -127,11 +131,13 @@ def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
         dropped=found["dropped"],
         decimals={name: sign for name, sign in found["number"].items() if sign},
         vectors=found["vector"],
+        texts=tuple(found["text"]),
     )
 
 
 def judge(column: pd.Series) -> tuple[str, Any]:
-    """("number" | "code" | "category" | "date" | "vector" | "dropped", detail) of one."""
+    """(role, detail) of one: "number", "code", "category", "date", "vector", "text",
+    "dropped"."""
     if length := length_of(column):
         return "vector", length
     known = column.dropna()
@@ -178,11 +184,13 @@ def _judge_text(values: pd.Series, known: pd.Series) -> tuple[str, Any]:
     layout = date_format(values)
     if layout is not None:
         return "date", layout
+    if len(values) > MOSTLY_OWN * rows and are_sentences(values):
+        return "text", None
     return _judge_categories(len(values), rows)
 
 
 def _judge_categories(levels: int, rows: int) -> tuple[str, Any]:
-    if levels > 50 and levels > 0.9 * rows:
+    if levels > 50 and levels > MOSTLY_OWN * rows:
         return "dropped", "nearly every row has a value of its own"
     return "category", levels
 
@@ -191,39 +199,6 @@ def _are_codes(dtype: pd.CategoricalDtype) -> bool:
     """Whether numbers are said to be categories: as such they have an order or a distance
     only where they are said to have one."""
     return types.is_numeric_dtype(dtype.categories.dtype) and not dtype.ordered
-
-
-def date_format(values: pd.Series) -> str | None:
-    """The format of `FORMATS` that reads nearly all of these texts as dates, or None."""
-    sample = values.iloc[:: max(1, len(values) // 1000)]
-    if sample.str.match(LOOKS_LIKE_A_DATE).mean() < 0.95:
-        return None
-    for layout in FORMATS:
-        if read_dates(sample, layout).notna().mean() > 0.95:
-            return layout
-    return None
-
-
-def read_dates(column: pd.Series, layout: str) -> pd.Series:
-    """Dates without a time zone; what cannot be read is missing."""
-    if not layout and column.dtype.kind in "OU":
-        # Of texts pandas would take the first one's format, and all others for missing.
-        layout = "ISO8601"
-    dates = pd.to_datetime(column, errors="coerce", utc=True, format=layout or None)
-    return dates.dt.tz_localize(None)
-
-
-def varying_parts(dates: pd.Series) -> tuple[str, ...]:
-    """The parts of a date that differ between rows, and "days" since 1970."""
-    known = dates.dropna()
-    return ("days", *(p for p in PARTS if getattr(known.dt, p).nunique() > 1))
-
-
-def date_part(dates: pd.Series, part: str) -> np.ndarray:
-    """One part of dates as floats, (n,); NaN where the date is missing."""
-    if part == "days":
-        return np.asarray((dates - pd.Timestamp(0)) / pd.Timedelta(days=1), dtype=float)
-    return np.asarray(getattr(dates.dt, part), dtype=float)
 
 
 def _listed(names: Iterable[str], most: int = 8) -> str:

@@ -32,8 +32,10 @@ from mlopt.errors import InputError, InputWarning, MissingColumnError, did_you_m
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import is_dask
 from mlopt.sweep.cells import numbers_of
+from mlopt.sweep.dates import date_part, read_dates
 from mlopt.sweep.loading import in_pandas
-from mlopt.sweep.roles import Roles, date_part, read_dates
+from mlopt.sweep.roles import Roles
+from mlopt.sweep.texts import as_documents, terms, topics
 from mlopt.sweep.vectors import parts_of, vectors_of
 
 SPELLED_OUT = 24
@@ -59,11 +61,14 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         For numbers in people's notation, as in "$1,234.50": the sign in front of decimals.
     vectors : dict of str to int
         Lists of so many numbers, a column each: ``name[0]``, ``name[1]``, ...
+    texts : list of str
+        Read as text; a missing one has no words.
     """
 
     # Of models of earlier versions:
     decimals: Mapping[str, str] | None = None
     vectors: Mapping[str, int] | None = None
+    texts: Sequence[str] = ()
 
     def __init__(
         self,
@@ -73,6 +78,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         parts: Mapping[str, Sequence[str]] | None = None,
         decimals: Mapping[str, str] | None = None,
         vectors: Mapping[str, int] | None = None,
+        texts: Sequence[str] = (),
     ) -> None:
         self.numbers = numbers
         self.categories = categories
@@ -80,6 +86,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         self.parts = parts
         self.decimals = decimals
         self.vectors = vectors
+        self.texts = texts
 
     def fit(self, X: Any, y: Any = None) -> ReadColumns:
         """Remember the names; nothing else is learned."""
@@ -110,17 +117,20 @@ class ReadColumns(TransformerMixin, BaseEstimator):
             columns |= zip(parts_of(name, length), found.T, strict=True)
         for name in self.categories:
             columns[name] = as_text(X[name])
+        for name in self.texts:
+            columns[name] = as_documents(as_text(X[name]))
         return pd.DataFrame(columns, index=X.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Numbers, parts of dates, those of vectors, then categories."""
+        """Numbers, parts of dates, those of vectors, categories, then texts."""
         del input_features
         parts = [
             f"{name}: {p}" for name in self.dates or {} for p in (self.parts or {})[name]
         ]
         for name, length in (self.vectors or {}).items():
             parts += parts_of(name, length)
-        return np.asarray([*self.numbers, *parts, *self.categories], dtype=object)
+        names = [*self.numbers, *parts, *self.categories, *self.texts]
+        return np.asarray(names, dtype=object)
 
     def _named(self, X: Any) -> pd.DataFrame:
         """The table, its columns called by their texts as in training."""
@@ -138,7 +148,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
 
     @property
     def _wanted(self) -> list[str]:
-        rest = (*(self.dates or {}), *(self.vectors or {}))
+        rest = (*(self.dates or {}), *(self.vectors or {}), *self.texts)
         return [*self.numbers, *self.categories, *rest]
 
 
@@ -185,6 +195,7 @@ def read_columns(roles: Roles) -> ReadColumns:
         parts={name: list(parts) for name, parts in roles.parts.items()},
         decimals=dict(roles.decimals),
         vectors=dict(roles.vectors),
+        texts=list(roles.texts),
     )
 
 
@@ -210,6 +221,7 @@ def for_linear(
             make_pipeline(_by_target(target_type, seed), StandardScaler()),
             roles.many,
         ),
+        *((f"words {k}", terms(), name) for k, name in enumerate(roles.texts)),
     ]
     return _steps(roles, encoders, [("float32", ToFloat32())])
 
@@ -232,19 +244,23 @@ def for_trees(
         ("codes", ordinal, coded),
         ("by_target", _by_target(target_type, seed), others),
         ("numbers", "passthrough", _numeric_names(roles, codes=True)),
+        *((f"topics {k}", topics(seed), name) for k, name in enumerate(roles.texts)),
     ]
     return _steps(roles, encoders, []), list(range(len(coded)))
 
 
 def _steps(
     roles: Roles,
-    encoders: Iterable[tuple[str, Any, Sequence[str]]],
+    encoders: Iterable[tuple[str, Any, str | Sequence[str]]],
     last: list[tuple[str, Any]],
 ) -> list[tuple[str, Any]]:
+    # A vectorizer of words takes one column, by its name alone.
     present = [
-        (name, encoder, list(columns)) for name, encoder, columns in encoders if columns
+        (name, encoder, columns if isinstance(columns, str) else list(columns))
+        for name, encoder, columns in encoders
+        if columns
     ]
-    encode = ColumnTransformer(present, verbose_feature_names_out=False)
+    encode = ColumnTransformer(present, verbose_feature_names_out=bool(roles.texts))
     return [("read", read_columns(roles)), ("encode", encode), *last]
 
 
