@@ -70,6 +70,19 @@ def test_each_file_gets_what_it_gets_alone(
         assert same(out / source.relative_to(files).with_name(name), model, source)
 
 
+def test_a_pattern_does_not_mean_what_it_has_led_to(model: Path, tmp_path: Path) -> None:
+    for place in (tmp_path / "a.csv", tmp_path / "in" / "b.csv"):
+        place.parent.mkdir(exist_ok=True)
+        people(20, 30).to_csv(place, index=False)
+    pattern, out = f"{tmp_path}/**/*.csv", tmp_path / "out"
+    first = mlopt.predict(model, pattern, output=out)
+    assert len(first.rows) == 2
+    again = mlopt.predict(model, pattern, output=out)
+    assert not again.failed
+    assert len(again.skipped) == 2
+    assert not again.rows
+
+
 def test_a_large_file_is_read_in_blocks_that_give_the_same(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

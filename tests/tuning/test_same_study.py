@@ -130,6 +130,11 @@ def other_predict(self: Any, X: Any) -> Any:
         ("var_smoothing", {}, {"space": {"var_smoothing": [1e-9, 1e-3, 2.0]}}),
         ("weighted_scores", {}, {"weighted_scores": True}),
         ("error_score", {}, {"error_score": 0.0}),
+        (
+            "refit",
+            {"scoring": ["accuracy", "f1"], "refit": "accuracy"},
+            {"scoring": ["accuracy", "f1"], "refit": "f1"},
+        ),
     ],
 )
 def test_other_settings_are_refused_by_name(

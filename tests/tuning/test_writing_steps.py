@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -62,3 +63,39 @@ def test_scores_are_those_of_a_grid_search(case: str, shuffle: bool) -> None:
         for one in (ours, theirs)
     )
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+def scaled_in_place(model: Any) -> Any:
+    return make_pipeline(StandardScaler(copy=False), model)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_winner_that_is_fitted_twice_sees_the_rows_as_they_were() -> None:
+    X, y = make_classification(200, 5, random_state=0)
+    X = 10.0 + 3.0 * X
+    search = mlopt.ModelSearchCV(
+        scaled_in_place(LogisticRegression(max_iter=2)),
+        {"C": [1.0, 10.0]},
+        sampler="grid",
+        bandit=None,
+    ).fit(X.copy(), y)
+    np.testing.assert_allclose(search.best_estimator_[0].mean_, X.mean(axis=0))
+
+
+def test_predictions_out_of_fold_do_not_know_the_other_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 5)) + 3.0
+    y = X @ np.arange(1.0, 6.0) + np.random.default_rng(1).normal(size=300)
+    found, expected = (
+        mlopt.ModelSearchCV(
+            make_pipeline(StandardScaler(copy=copy), Ridge(100.0)),
+            {"alpha": [100.0]},
+            sampler="grid",
+            bandit=None,
+            cv=KFold(3),
+            return_predictions=True,
+        )
+        .fit(X.copy(), y)
+        .oof_predictions_
+        for copy in (False, True)
+    )
+    np.testing.assert_allclose(found, expected)

@@ -140,7 +140,7 @@ class Predict(Work, frozen=True, kw_only=True, tag="predict"):
         from mlopt.sweep.models import model_file
 
         File.at(str(model_file(Path(self.model))))
-        for path in files_of(self.paths):
+        for path in files_of(self.paths, Path(self.output)):
             if not path.exists():
                 raise InputError(f"`{path}` does not exist.")
         check_writable(Path(self.output))

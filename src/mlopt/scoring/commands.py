@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.errors import ConfigError
+from mlopt.scoring.files import is_pattern
 
 
 def many(data: Sequence[str], output: str | None) -> bool:
     """Whether files get an output each."""
-    if len(data) > 1 or Path(data[0]).expanduser().is_dir():
-        return True
-    if any(sign in data[0] for sign in "*?[") and not Path(data[0]).exists():
+    first = Path(data[0]).expanduser()
+    if len(data) > 1 or first.is_dir() or (is_pattern(first) and not first.exists()):
         return True
     return output is not None and (output.endswith(os.sep) or Path(output).is_dir())
 

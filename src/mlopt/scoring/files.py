@@ -66,14 +66,25 @@ def files_of(
 
 
 def _not_written(files: Sequence[Path], output: Path) -> list[Path]:
-    """Files without the journal and the predictions of others in their output folder."""
-    names = {file.with_name(f"{file.name}.csv") for file in files}
+    """Files without the journal and the predictions of others in their output folder, or
+    below it."""
+    names = {file.with_name(f"{file.name}.csv").absolute() for file in files}
     here = output.absolute()
-    return [
-        file
-        for file in files
-        if file.absolute().parent != here or not (file in names or file.name == JOURNAL)
-    ]
+    beside = {name for name in names if name.parent == here} | {here / JOURNAL}
+    with suppress(OSError):
+        beside |= {here / one for one in _records((here / JOURNAL).read_bytes())}
+    return [file for file in files if file.absolute() not in beside]
+
+
+def _records(content: bytes) -> dict[str, dict[str, Any]]:
+    """The last line of a journal on each output."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in content.splitlines():
+        with suppress(ValueError, AttributeError):  # cut off by a kill
+            record = json.loads(line)
+            if record.keys() >= _KEYS:
+                found[record["output"]] = record
+    return found
 
 
 def is_pattern(path: str | Path) -> bool:
@@ -157,11 +168,7 @@ class Journal:
             ) from error
         self._file.seek(0)
         content = self._file.read()
-        for line in content.splitlines():
-            with suppress(ValueError, AttributeError):  # cut off by a kill
-                record = json.loads(line)
-                if record.keys() >= _KEYS:
-                    self._done[record["output"]] = record
+        self._done = _records(content)
         ours = self._done or content[: len(_BEGINS)] == _BEGINS[: len(content)]
         if not ours:
             self._file.close()

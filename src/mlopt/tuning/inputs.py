@@ -196,7 +196,13 @@ def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
             raise InputError("`estimator` must name at least one family, it is empty.")
         found: dict[str, tuple[Any, Any]] = {}
         for name, value in search.estimator.items():
-            found |= _of_spaces(name, *_pair(name, value))
+            parts = _of_spaces(name, *_pair(name, value))
+            if twice := sorted(found.keys() & parts.keys()):
+                raise InputError(
+                    f"Families must have names of their own; {twice[0]!r} is one, and also "
+                    "a part of a list of spaces: rename one of them."
+                )
+            found |= parts
         return found
     if not hasattr(search.estimator, "fit"):
         raise InputError(

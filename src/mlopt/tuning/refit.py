@@ -21,6 +21,8 @@ from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.gd.columns import layout
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import Sums, evaluate
+from mlopt.pipeline.blocks.tables import copied
+from mlopt.pipeline.steps.kinds import may_write
 from mlopt.rows import Rows
 from mlopt.tuning.alone import every_row, fit_alone
 from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps
@@ -74,7 +76,9 @@ def _batched(
         chain = streamed.chain(parts.key, parts.steps)
         fitted, X = streamed.fitted(chain, parts.steps, kept=keeps(problem, chain, 1))
     elif parts.steps:
-        names = problem.gathered
+        # The user's own rows are read again: by its own fit, and fold by fold.
+        writes = any(may_write(step) for _, step in parts.steps)
+        names = copied(problem.gathered) if writes else problem.gathered
         fitted, names = fit_steps(parts, names, problem.y, problem.fit_params)
         X = as_matrix(names)
     every = np.arange(problem.n)

@@ -359,14 +359,15 @@ class ModelSearchCV(OnDask):
 
     def _refit(self, problem: Problem, scheduler: Scheduler, final: FinalFit) -> None:
         chosen = sorted(scheduler.trials.values(), key=lambda t: t.number)[self.best_index_]
-        self.best_estimator_, self.refit_time_ = final.of(chosen)
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        fits = final.fits
-        if self.return_predictions:
+        others = 0
+        if self.return_predictions:  # first: a fit may write into the rows it is given
             estimator = self._configured(scheduler, chosen)
             self.oof_predictions_ = out_of_fold(problem, estimator)
-            fits += len(problem.splits)
+            others = len(problem.splits)
+        self.best_estimator_, self.refit_time_ = final.of(chosen)
+        fits = others + final.fits
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
         scheduler.ran[FINAL] = Counter(fit=fits)
 
     def _explain(self, scheduler: Scheduler) -> None:

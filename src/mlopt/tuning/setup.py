@@ -199,7 +199,7 @@ def _open_store(
         "error_score",
     )  # fmt: skip
     same |= {name: part_of_setting(getattr(search, name)) for name in settings}
-    same["mlopt"] = version("mlopt")
+    same |= {"refit": problem.metrics.main, "mlopt": version("mlopt")}
     marks = space.fingerprint() | same
     return open_store(search.storage, search.study_name or "mlopt", marks, wait=wait)
 

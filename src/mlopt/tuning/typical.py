@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from numbers import Real
 from typing import Any
 
@@ -26,13 +26,12 @@ def ways_of(views: Views, family: Family) -> list[Way]:
     """How configurations of a family train: a typical one, and one for each extreme.
 
     That is each choice of a parameter, and each end of a range, with the others as in the
-    first.
+    first; the parameters in turn, so that a long list leaves room for the others.
     """
     levels = {p.name: levels_of(p) for p in family.parameters}
     first = {name: values[0] for name, values in levels.items()}
-    others = (
-        first | {name: value} for name, values in levels.items() for value in values[1:]
-    )
+    turns = zip_longest(*([(n, v) for v in own[1:]] for n, own in levels.items()))
+    others = (first | dict([one]) for turn in turns for one in turn if one is not None)
     return [
         views.of(family.name, params)
         for params in islice(chain([first], others), MOST_LOOKS)
@@ -61,7 +60,7 @@ def spread(views: Views, family: Family) -> Callable[[int], list[Parts]]:
 
 
 def levels_of(parameter: Parameter) -> list[Any]:
-    """The values of a parameter that are looked at, a typical one first."""
+    """The values of a parameter that are looked at: a typical one first, then the ends."""
     drawn = cut_range(parameter.distribution, 2)
     if not isinstance(parameter.distribution, CategoricalDistribution):
         drawn = [at(parameter.distribution, 0.5), *drawn]
@@ -71,4 +70,5 @@ def levels_of(parameter: Parameter) -> list[Any]:
     if not all(isinstance(size, Real) and not isinstance(size, bool) for size in sizes):
         return values
     middle = sizes.index(sorted(sizes)[len(sizes) // 2])  # None is no limit
-    return [values[middle], *values[:middle], *values[middle + 1 :]]
+    ends = sizes.index(max(sizes)), sizes.index(min(sizes))
+    return [values[place] for place in dict.fromkeys((middle, *ends, *range(len(values))))]

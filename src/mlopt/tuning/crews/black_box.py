@@ -86,7 +86,8 @@ class BlackBoxCrew:
                     continue
                 done = reports.setdefault(unit.trial, {})
                 done[unit.split] = report
-                if report.done and report.reason is None:
+                counts = report.reason is None or (self._goes_on and not report.killed)
+                if report.done and counts:
                     self.ended[unit.trial, unit.split] = report
                 self._learn(unit.order, report)
                 if report.killed:
@@ -170,6 +171,13 @@ class BlackBoxCrew:
         return report
 
     @property
+    def _goes_on(self) -> bool:
+        """Whether a trial that fails on a split is trained to the end on the others: where
+        a number stands for the failure, there is a mean to come to."""
+        score = self.problem.metrics.error_score
+        return score != "raise" and math.isfinite(score)
+
+    @property
     def prefixes(self) -> Prefixes:
         """The rows behind preprocessing."""
         return self.views.prefixes
@@ -224,13 +232,15 @@ class BlackBoxCrew:
         failed = next((r.reason for r in by_split.values() if r.reason is not None), None)
         none = Report({}, reason=failed)  # of the splits that were not tried after a death
         reports = [by_split.get(s, none) for s in range(len(self.problem.splits))]
-        metrics = self.problem.metrics
+        metrics, done = self.problem.metrics, all(r.done for r in reports)
+        if self._goes_on and not done:
+            failed = None  # not yet
         train = metrics.alike([r.train_scores or {} for r in reports])
         return TrainResult(
             order.trial.number,
             order.until,
             _by_metric(metrics.alike([r.scores for r in reports])),
-            all(r.done for r in reports),
+            done,
             sum(r.seconds for r in reports),
             sum(r.score_seconds for r in reports),
             failed,

@@ -215,6 +215,10 @@ def _scores_on(
     found = _known_scores(problem, scan.view, owners, margins, rows)
     known = np.isfinite(list(found.values())).all(axis=0)
     for i in np.flatnonzero(~known):
+        if not all(np.isfinite(part).all() for part in pairs[i]):
+            for name, value in problem.metrics.failed(found).items():
+                found[name][i] = value  # as one whose fit has overflowed
+            continue
         own = margins[:, i * problem.outputs : (i + 1) * problem.outputs]
         for name, value in _asked_scores(problem, owners[i].task, own, rows).items():
             found[name][i] = value

@@ -239,8 +239,8 @@ class FromMargins(ClassifierMixin, BaseEstimator):
         p: FloatArray = expit(self.margins)
         if p.ndim == 1:
             return np.column_stack([1 - p, p])
-        total = np.maximum(p.sum(axis=1, keepdims=True), np.finfo(p.dtype).tiny)
-        shares: FloatArray = p / total
+        p[p.sum(axis=1) == 0] = 1.0  # as scikit-learn has it
+        shares: FloatArray = p / p.sum(axis=1, keepdims=True)
         return shares
 
 

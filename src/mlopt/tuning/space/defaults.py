@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from mlopt.tuning.space.grid import at
@@ -76,6 +77,8 @@ def _found(parameter: Parameter, value: Any) -> list[Any]:
         return []
     truth = isinstance(value, bool)  # True is not 1 here
     if isinstance(distribution, CategoricalDistribution):
+        if not isinstance(value, str | int | float | np.generic | None):
+            return []  # an array, say, which is no choice as it stands
         equal = [c for c in distribution.choices if c == value]
         equal = [c for c in equal if isinstance(c, bool) == truth]
         # Where 1 and 1.0 are both there, they mean one and all to some parameters.
