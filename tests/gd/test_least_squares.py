@@ -14,6 +14,7 @@ from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
 import mlopt
+from mlopt.errors import InputError
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.least_squares_fit import SOLVERS as ALL
 
@@ -75,6 +76,25 @@ def test_rows_of_no_weight_at_the_beginning_cost_no_digits() -> None:
     found = Ridge(solver="cholesky").fit(X, y, sample_weight=weights)
     expected = Ridge(solver="cholesky").fit(X[4000:], y[4000:])
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_rows_without_a_weight_count_among_singular_values() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 5)), rng.normal(size=10)
+    weight = np.zeros(10)
+    weight[:3] = 1.0
+    ours = mlopt.LinearRegression().fit(X, y, weight)
+    theirs = linear_model.LinearRegression().fit(X, y, weight)
+    np.testing.assert_allclose(ours.singular_, theirs.singular_, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [mlopt.Ridge, mlopt.LinearRegression])
+def test_a_target_beyond_the_rows_type_is_refused(kind: Any) -> None:
+    X, y = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32), np.ones(50)
+    y[0] = 1e39
+    with pytest.raises(InputError, match="too large for float32"):
+        kind().fit(X, y)
+    kind().fit(X.astype(np.float64), y)
 
 
 @pytest.mark.parametrize("shape", [(6, 20), (6, 6), (7, 6)])

@@ -422,3 +422,27 @@ def test_a_list_of_files_is_read(tmp_path: Path) -> None:
         f"WITH w AS (FROM Other) FROM {files} JOIN w USING (a)", {"Other": other}
     )
     assert found.to_numpy().tolist() == [[1, 2, 5]] * 2
+
+
+def test_merged_classes_need_not_be_of_the_type(quick: dict[str, Any]) -> None:
+    x = np.r_[np.zeros(30), np.ones(30), np.full(3, 2.0), np.full(3, 3.0)]
+    tags = np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 3 + ["d"] * 3)
+    known = pd.DataFrame({"x": x, "tag": pd.Categorical(tags)})
+    found = mlopt.sql(
+        "SELECT PREDICT(tag, x) GIVEN known AS tag FROM known",
+        {"known": known},
+        rare_classes="merge",
+        **(quick | {"cv": 5}),
+    )
+    assert {*found["tag"]} <= {"a", "b", "other"}
+    assert len(found) == 66
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"), [("weight", "has no such setting"), ("target", "query says it")]
+)
+def test_settings_that_are_not_for_queries_are_refused(setting: str, why: str) -> None:
+    known = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+    given: dict[str, Any] = {setting: "x"}
+    with pytest.raises(ConfigError, match=why):
+        mlopt.sql("SELECT PREDICT(y) GIVEN known FROM known", {"known": known}, **given)

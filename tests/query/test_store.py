@@ -143,3 +143,24 @@ def test_an_old_model_is_replaced_whole(tmp_path: Path) -> None:
     write_model(loads(EXAMPLE.replace("0.5", "0.25")), path)
     assert read_model(path).coef.tolist() == [0.1, -0.25]
     assert [p.name for p in tmp_path.iterdir()] == ["m.txt"]
+
+
+def test_a_descent_that_diverges_leaves_the_old_model(
+    folder: Path, session: Session
+) -> None:
+    Path("houses.csv").write_text("".join(f"{3 * i},{100 * i}\n" for i in range(1, 50)))
+    session.run("Q0 = RUN regression ON houses.csv; PERSIST Q0 ON model.txt")
+    before = Path("model.txt").read_bytes()
+    with pytest.raises(InputError, match="diverged: give a smaller STEP"):
+        session.run(
+            "Q1 = RUN squares() ON houses.csv; PERSIST Q1 ON model.txt",
+            functions={"squares": lambda x, y, w: (w @ x - y) * x},
+        )
+    assert Path("model.txt").read_bytes() == before
+
+
+def test_cells_to_predict_must_be_finite(folder: Path, session: Session) -> None:
+    session.run("Q0 = RUN svm ON people.csv; PERSIST Q0 ON model.txt")
+    Path("new.csv").write_text("age,size\n40,1\ninf,2\n")
+    with pytest.raises(InputError, match=r"finite numbers, but some of .new.csv"):
+        session.run("PREDICT ON new.csv WITH model.txt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -233,3 +234,11 @@ def test_what_nothing_tells_is_a_doubt(write: Write) -> None:
 
 def test_many_columns_of_one_name_are_told_apart_at_once() -> None:
     assert len({*_distinct(["0"] * 50_000)}) == 50_000
+
+
+def test_a_cell_is_read_for_itself_whoever_is_beside_it() -> None:
+    cells: list[Any]
+    for cells in ([True, 1, "2", None], [1, True, "2", None]):
+        found = cells_of(pd.Series(cells, dtype=object), ".")
+        expected = [np.nan if one is True or one is None else float(one) for one in cells]
+        np.testing.assert_array_equal(found, expected)

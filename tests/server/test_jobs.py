@@ -424,3 +424,25 @@ def test_rounds_on_a_mesh_here_are_done_here(monkeypatch: pytest.MonkeyPatch) ->
             lambda b, _: np.ones(1) * b, np.zeros(1), [1, 2], layout="rounds", where=mesh
         )
         np.testing.assert_array_equal(job.run().model, [3.0])
+
+
+def test_a_job_that_cannot_be_laid_out_lets_go_of_its_members(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[MeshHere] = []
+
+    class Told(MeshHere):
+        def close(self) -> None:
+            closed.append(self)
+            super().close()
+
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise InputError("no")
+
+    monkeypatch.setattr("mlopt.server.job.MeshHere", Told)
+    monkeypatch.setattr("mlopt.server.job.Rotate", refuses)
+    job = Job(adds_one, {"w": np.zeros(2)}, [0, 1], layout="threads", passes=2)
+    for _ in range(2):
+        with pytest.raises(InputError, match="no"):
+            job.advance(1)
+    assert len(closed) == len({*map(id, closed)}) == 2

@@ -7,7 +7,9 @@ import contextlib
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -145,3 +147,27 @@ async def play(service: Service, path: Path) -> None:
 def runs(number: int) -> bool:
     """Whether there is a process of that number."""
     return Path(f"/proc/{number}").exists()
+
+
+def test_a_model_that_fails_many_rows_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+
+    class Told(Caller):
+        def close(self) -> None:
+            closed.append(True)
+            super().close()
+
+        def load(self, path: Path) -> Any:
+            found = super().load(path)
+
+            def fails(rows: int) -> float:
+                raise MemoryError(rows)
+
+            return replace(found, tried=fails)
+
+    monkeypatch.setattr("mlopt.serving.service.Caller", Told)
+    with pytest.raises(MemoryError):
+        Service(write_model(tmp_path / "model.skops"), apart=True)
+    assert closed == [True]

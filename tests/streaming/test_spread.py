@@ -32,7 +32,7 @@ from mlopt.errors import (
     StreamClosedError,
     TooLargeError,
 )
-from mlopt.streaming import phases, places, spread
+from mlopt.streaming import phases, places, spread, station
 from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.phases import border, in_one_place, least_partition, partition_of, unit
 from mlopt.streaming.spread import Spread
@@ -360,6 +360,23 @@ def test_feeds_that_lose_every_worker_fail_their_request_by_name(
         assert isinstance(error, StageError)
         assert "3 workers were lost with the same part" in str(error)
         assert len({*asked}) == len(asked) == LOST
+
+
+def test_a_member_that_did_not_answer_once_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "REST", 0.05)
+    failing = iter([True])
+
+    def busy(mesh: Any, member: str, *rest: Any) -> Any:
+        if next(failing, False):
+            raise MemberLostError(f"{member} did not answer.")
+        return station.through(mesh, member, *rest)
+
+    monkeypatch.setattr(spread, "through", busy)
+    with MeshHere(1) as here, Stream(client=here).map(abs) as stream:
+        assert stream.submit([-1]).result(10) == [1]
+        assert stream.submit([-2]).result(10) == [2]
 
 
 def test_a_stream_without_members_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

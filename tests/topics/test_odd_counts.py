@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numba import config
@@ -23,6 +25,7 @@ from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
 
 SAMPLERS = "dense", "sparse"
+RANDOM = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint16, np.float32])
@@ -167,3 +170,22 @@ def test_the_examples_run() -> None:
     told = doctest.testfile(str(page), module_relative=False)
     assert told.attempted
     assert not told.failed
+
+
+def test_a_frame_of_dask_has_names_of_words() -> None:
+    counts = RANDOM.integers(0, 4, (12, 4))
+    frame = pd.DataFrame(counts, columns=["tea", "milk", "rum", "ale"])
+    model = LatentDirichletAllocation(2, max_iter=3, random_state=0)
+    model.fit(dd.from_pandas(frame, npartitions=2))
+    assert model.feature_names_in_.tolist() == list(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(dd.from_pandas(frame[["rum", "ale", "tea", "milk"]], npartitions=2))
+
+
+def test_names_that_cannot_be_are_refused_before_anything_is_trained() -> None:
+    model = LatentDirichletAllocation(2, max_iter=3, random_state=0)
+    frame = pd.DataFrame(RANDOM.integers(0, 4, (12, 2)), columns=["a", "b"])
+    before = vars(model.fit(frame)).copy()
+    with pytest.raises(TypeError, match="names"):
+        model.fit(frame.set_axis(["a", 1], axis=1))
+    assert vars(model) == before

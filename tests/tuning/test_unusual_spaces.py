@@ -29,7 +29,7 @@ def test_the_ends_of_all_parameters_are_looked_at_before_the_rest_of_a_long_one(
     space = {"alpha": np.logspace(-6, -1, 100).tolist(), "max_iter": [5, 500, 50, 100]}
     (family,) = Space.of(space, Ridge()).families
     views: Any = SimpleNamespace(of=lambda name, params: params)
-    looks = typical.ways_of(views, family)
+    looks: Any = typical.ways_of(views, family)
     assert len(looks) == typical.MOST_LOOKS
     assert {look["max_iter"] for look in looks[:5]} >= {5, 500}
     assert {look["alpha"] for look in looks[:5]} >= {1e-6, 0.1}

@@ -241,7 +241,7 @@ def test_workers_do_what_the_plan_says(check: Any, ran_on_workers: Recording) ->
 
 def test_few_rows_behind_steps_are_scanned_alike_beside_a_client() -> None:
     """They are brought here, where models of a scan may train by themselves."""
-    X, y = make_classification(2000, 20, random_state=0)
+    X, y = make_classification(800, 60, random_state=0)
     chain = make_pipeline(PCA(whiten=True), LogisticRegression())
     search = searched(chain, {"logisticregression__C": [1.0, 10.0]}, n_trials=2)
     alone = search.explain(X, y).choices[0]

@@ -55,6 +55,10 @@ class Keeper:
         self._values: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._statistics = Statistics()
 
+    def reopen(self) -> None:
+        """In a fork, where nobody is left who would open what was locked."""
+        self._lock = threading.RLock()
+
     def keep(
         self,
         token: str,

@@ -140,21 +140,21 @@ def ask_workers(client: Any, function: Callable[..., Any], *args: Any) -> Mappin
     return found
 
 
-def remember(client: Any, name: str, folder: str) -> None:
+def remember(client: Any, folder: str) -> None:
     """Have the scheduler know where the files of a job are."""
-    client.set_metadata([_FOLDERS, name], folder)
+    client.set_metadata([_FOLDERS, folder], True)
 
 
-def remembered(client: Any) -> dict[str, str]:
-    """The folders of jobs that this scheduler was told, by their names."""
-    return dict(client.get_metadata([_FOLDERS], default={}))
+def remembered(client: Any) -> list[str]:
+    """The folders of jobs that this scheduler was told, in order."""
+    told = client.get_metadata([_FOLDERS], default={})
+    return [folder for folder, there in told.items() if there]
 
 
-def forget(client: Any, name: str) -> None:
+def forget(client: Any, folder: str) -> None:
     """Let the scheduler forget a job."""
-    folders = remembered(client)
-    if folders.pop(name, None) is not None:
-        client.set_metadata([_FOLDERS], folders)
+    if folder in remembered(client):  # its key stays: others may be told of meanwhile
+        client.set_metadata([_FOLDERS, folder], False)
 
 
 def holds_futures(value: Any) -> bool:

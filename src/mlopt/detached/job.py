@@ -171,7 +171,7 @@ class Job:
             record = self.folder.change(cancelled)
             assert record is not None
             detached.cancel(client, record.key)
-            detached.forget(client, self.name)
+            detached.forget(client, str(self.folder.path))
         self.folder.clear()
 
     def resume(self) -> None:
@@ -336,8 +336,8 @@ def jobs(scheduler: Any = None, storage: str | Path | None = None) -> list[Job]:
     """
     found = list(folders_in(storage_of(storage)))
     with reached(scheduler) if storage is None else nullcontext() as client:
-        known = {} if client is None else detached.remembered(client)
-        found += [Folder(Path(path)) for path in known.values()]
+        known = [] if client is None else detached.remembered(client)
+        found += [Folder(Path(path)) for path in known]
     each = {folder.path.resolve(): folder for folder in reversed(found)}.values()
     created = [(_created(folder), folder.name, Job(folder, scheduler)) for folder in each]
     there = sorted((one for one in created if one[0] is not None), key=lambda one: one[:2])
@@ -424,7 +424,7 @@ def _check(client: Any, folder: Folder, key: str) -> None:
 
 def _send(client: Any, folder: Folder, key: str) -> None:
     """Have a worker drive it."""
-    detached.remember(client, folder.name, str(folder.path))
+    detached.remember(client, str(folder.path))
     detached.detach(client, key, driver.drive, str(folder.path), key)
 
 

@@ -147,6 +147,12 @@ def _check_warm(model: Any, ratings: Ratings) -> None:
             f"`n_components` must stay {model.user_factors_.shape[1]} with "
             f"`warm_start`, got {model.n_components}."
         )
+    known = model.user_factors_, model.item_factors_
+    if model.nonnegative and any((factors < 0).any() for factors in known):
+        raise InputError(
+            "`nonnegative` must stay False with `warm_start`: the last fit has factors "
+            "below 0. Fit anew."
+        )
     if model.max_iter < model.n_iter_:
         raise InputError(
             f"`max_iter` must be at least {model.n_iter_} with `warm_start`: it counts "
@@ -162,9 +168,10 @@ def _check_warm(model: Any, ratings: Ratings) -> None:
 
 def knows(model: Any, ratings: Ratings) -> bool:
     """Whether the last fit had the same ratings."""
+    starts, items = ratings.told(bool(model.implicit))
     pairs = (
-        (model._seen[0], ratings.starts),
-        (model._seen[1], ratings.items),
+        (model._seen[0], starts),
+        (model._seen[1], items),
         (model.users_, ratings.user_ids.labels),
         (model.items_, ratings.item_ids.labels),
     )

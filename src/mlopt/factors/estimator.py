@@ -241,6 +241,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             passes = self.n_iter_
             # Of other ratings, it has seen some that are held out now.
             judged = bool(self.validation_errors_) and knows(self, ratings)
+            judged = judged and self._held_out == self.validation_fraction
         with Places(self.layout, self.n_jobs) as places:
             fitted = train(ratings, start, passes, settings, places, judged)
             self.plan_ = places.plan(self)
@@ -318,7 +319,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             P, b = self._solve(new)
             model = Factors(P, model.Q, b, model.c, model.mean)
             numbers: Array = np.arange(len(P))
-            seen = new.starts, new.items
+            seen = new.told(self._learnt[1] is not None)
         else:
             numbers = Ids(self.users_).find(users, "user")
             refuse_unknown(numbers, np.asarray(users), "user")
@@ -430,12 +431,14 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self.mean_ = float(np.mean(ratings.values, dtype=np.float64))
         self.users_, self.items_ = ratings.user_ids.labels, ratings.item_ids.labels
         self.n_iter_, self.validation_errors_ = fitted.passes, fitted.errors
-        self._seed, self._seen = seed, (ratings.starts, ratings.items)
+        self._seed, self._seen = seed, ratings.told(bool(self.implicit))
         self._given = ratings.digest
         # Parameters may be set anew before anybody predicts.
         self._learnt = self._rule(), self._confidence()
-        counts = np.bincount(ratings.items, minlength=len(self.items_))
-        self._rated = np.diff(ratings.starts) > 0, counts > 0
+        rated = fitted.ratings
+        counts = np.bincount(rated.items, minlength=len(self.items_))
+        self._rated = np.diff(rated.starts) > 0, counts > 0
+        self._held_out = self.validation_fraction
 
     def _model(self) -> Factors:
         return Factors(

@@ -39,6 +39,8 @@ class Fitted:
 
     model: Factors
     passes: int
+    ratings: Ratings
+    """What it was trained on."""
     errors: tuple[float, ...] = ()
     """Held-out errors, one a pass, where early stopping was asked for."""
 
@@ -91,7 +93,7 @@ def train(
     if settings.patience is None:
         training = training_of(ratings, start, passes, settings, places)
         training.advance(settings.max_iter - passes)
-        return Fitted(training.factors(), training.passes)
+        return Fitted(training.factors(), training.passes, ratings)
     return _with_patience(ratings, start, passes, settings, places, judged)
 
 
@@ -140,7 +142,7 @@ def _with_patience(
     if settings.rule.biased:
         start = _without_others(kept, start)
     training = training_of(kept, start, passes, settings, places)
-    best, errors, waited = Fitted(start, passes), list[float](), 0
+    best, errors, waited = Fitted(start, passes, kept), list[float](), 0
     least = start.rmse(*pairs) if judged else np.inf
     while training.passes < settings.max_iter and waited < settings.patience:
         training.advance(1)
@@ -148,8 +150,8 @@ def _with_patience(
         errors.append(model.rmse(*pairs))
         waited = 0 if errors[-1] < least - settings.tol else waited + 1
         if errors[-1] < least:
-            least, best = errors[-1], Fitted(model, training.passes)
-    return Fitted(best.model, best.passes, tuple(errors))
+            least, best = errors[-1], Fitted(model, training.passes, kept)
+    return replace(best, errors=tuple(errors))
 
 
 def _without_others(ratings: Ratings, start: Factors) -> Factors:

@@ -70,6 +70,11 @@ class Ratings:
         """The same with users and items in each other's place."""
         return _gathered(self.items, self.users, self.values, self.item_ids, self.user_ids)
 
+    def told(self, counts: bool) -> tuple[Array, Array]:
+        """Where those of each user begin, and their items: a count of zero is none."""
+        known = self.some(self.values > 0) if counts else self
+        return known.starts, known.items
+
     def some(self, chosen: Array) -> Ratings:
         """Those that are chosen, (n,) of bool, of the same users and items."""
         starts = np.concatenate(([0], np.cumsum(chosen)))[self.starts]

@@ -20,8 +20,19 @@ from mlopt.rows.source import collected_together, is_dask
 WAY = "scikit-learn"
 
 
-def plan_as_scikit_learn(estimator: Any, why: str) -> Plan:
-    """The plan of a fit that scikit-learn does, for the reason ``why``."""
+def plan_as_scikit_learn(estimator: Any, why: str, X: Any) -> Plan:
+    """The plan of a fit that scikit-learn does, for the reason ``why``.
+
+    Raises
+    ------
+    InputError
+        When X is a Dask collection: scikit-learn would load it.
+    """
+    if is_dask(X) or isinstance(X, Rows):
+        raise InputError(
+            f"X must be in memory for scikit-learn's own solver, got a Dask collection "
+            f"({why}). Leave that parameter out, or give X.compute()."
+        )
     note = f"run as scikit-learn does, not planned: {why}"
     return Plan(f"fit {estimator}", (Choice("fit", str(estimator), WAY, notes=(note,)),))
 
@@ -47,13 +58,9 @@ def fit_as_scikit_learn(
     Raises
     ------
     InputError
-        When X is a Dask collection: scikit-learn would load it.
+        See `plan_as_scikit_learn`.
     """
-    if is_dask(X) or isinstance(X, Rows):
-        raise InputError(
-            f"X must be in memory for scikit-learn's own solver, got a Dask collection "
-            f"({why}). Leave that parameter out, or give X.compute()."
-        )
+    plan = plan_as_scikit_learn(estimator, why, X)
     started = time.perf_counter()
     own = estimator.get_params(deep=False)
     peer = kind(**{name: own[name] for name in kind._get_param_names()} | changed)  # type: ignore[attr-defined]
@@ -69,5 +76,4 @@ def fit_as_scikit_learn(
         delattr(estimator, name)
     known.update(mine)
     seconds = time.perf_counter() - started
-    plan = plan_as_scikit_learn(estimator, why)
     estimator.plan_ = plan.with_measured({"fit": seconds}, total=seconds)

@@ -173,6 +173,10 @@ class LinearRegression(Regressor, linear_model.LinearRegression):
             self.__dict__.pop(name, None)
             if name in outcome.learnt[0]:
                 setattr(self, name, outcome.learnt[0][name])
+        if "singular_" in vars(self):  # of rows without a weight, none were looked at
+            found = vars(self)["singular_"]
+            lacking = min(given.rows.n, given.rows.d) - len(found)
+            self.singular_ = np.pad(found, (0, max(0, lacking)))
         return super()._learn(given, outcome)
 
     def _not_ours(self) -> str:

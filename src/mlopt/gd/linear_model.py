@@ -86,6 +86,8 @@ class LinearModel:
     coef_: Array
     intercept_: Any
     _asked = Asked()
+    _draws = True
+    """From ``random_state``: a plan draws nothing that others would miss."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X and y, by the method that is chosen or by scikit-learn's own fit.
@@ -141,9 +143,14 @@ class LinearModel:
         """
         twin = clone(self)
         twin._asked = self._asked
+        if getattr(self, "warm_start", False):  # from the last fit
+            known = ("coef_", "intercept_")
+            vars(twin).update({k: v for k, v in vars(self).items() if k in known})
         check_parameters(twin)
+        twin._draws = False
         if why := twin._not_ours():
-            return plan_as_scikit_learn(self, why)
+            twin._theirs()
+            return plan_as_scikit_learn(self, why, X)
         if not is_dask(X):  # else they come with its rows
             y, sample_weight = collected_together(y, sample_weight)
         with closing(self._executor(X, y, sample_weight)) as where:

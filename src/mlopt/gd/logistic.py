@@ -74,7 +74,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     penalty : {"l2", "l1", "elasticnet", None}, optional
         scikit-learn's older words for ``l1_ratio`` 0, 1, as given, and an infinite ``C``.
     dual, intercept_scaling
-        As in scikit-learn, which fits where they are given.
+        Of scikit-learn's solver "liblinear"; the others refuse the former, and have no use
+        for the latter.
     random_state : int, RandomState or None, default=None
         Of scikit-learn's solvers; the others are not random.
     n_jobs : int, optional

@@ -107,9 +107,14 @@ def weighted(rows: Rows, targets: NDArray[Any], weights: NDArray[Any]) -> Rows:
         X, size = rows.take(kept), max(rows.lengths)
         left = Rows.of(X, executor=rows.executor, block_rows=size)
         rows, targets, weights = left, targets[kept], weights[kept]
-    return rows.attach(
-        targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
-    )
+    with np.errstate(over="ignore"):
+        targets = targets.astype(rows.dtype)
+    if not np.isfinite(targets).all():
+        raise InputError(
+            f"Input y contains infinity or a value too large for {rows.dtype}, the type of "
+            "the rows: give these as float64, or y in other units."
+        )
+    return rows.attach(targets=targets, weights=weights.astype(rows.dtype))
 
 
 def beside(rows: Rows) -> dict[str, Any]:

@@ -172,7 +172,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             for number, rowset in zip(planes, sets, strict=True)
         ]
         rows = weighted(sample.rows, targets, weights)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        random = check_random_state(self.random_state if self._draws else 0)
+        seed = int(random.randint(2**31))
         return Problem(Task.of(models[0]), rows, tuple(models), seed=seed)
 
     def _against_the_rest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import sklearn.pipeline
@@ -16,25 +17,36 @@ from mlopt.rows.source import is_dask
 class Gathered(FeatureUnion):
     """A `FeatureUnion` that is planned when it is fitted by itself, too."""
 
+    _plans = True
+
     def fit(self, X: Any, y: Any = None, **params: Any) -> Gathered:
         """Fit the parts; what they have in common once."""
-        if params:
+        if params or not self._plans:
             super().fit(X, y, **params)
-            return self
-        Pipeline([("gather", self)]).fit(X, y)
+        else:
+            self._planned("fit", X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """`fit`, and the columns of the parts side by side."""
-        if params:
+        if params or not self._plans:
             return super().fit_transform(X, y, **params)
-        return Pipeline([("gather", self)]).fit_transform(X, y)
+        return self._planned("fit_transform", X, y)
 
     def transform(self, X: Any, **params: Any) -> Any:
         """The columns of the parts side by side; lazily for a Dask collection."""
         if is_dask(X):
             return Pipeline([("gather", self)]).transform(X)
         return super().transform(X, **params)
+
+    def _planned(self, method: str, X: Any, y: Any) -> Any:
+        """What a pipeline of nothing else gives, with the same parts: where no plan holds,
+        it comes back to its step."""
+        twin = copy.copy(self)
+        twin._plans = False
+        found = getattr(Pipeline([("gather", twin)]), method)(X, y)
+        self.transformer_list: Any = twin.transformer_list
+        return found
 
 
 for _method in ("fit_transform", "transform"):

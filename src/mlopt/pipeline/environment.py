@@ -21,7 +21,7 @@ from typing import Any
 from mlopt import options
 from mlopt.caching import Disk, Keeper
 from mlopt.identity import join
-from mlopt.locking import open_in_forks
+from mlopt.locking import in_forks, open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
@@ -55,8 +55,9 @@ class Environment:
     def put(self, token: str, model: Any) -> None:
         """Remember a model, unless it alone is larger than the budget."""
         with self._lock:
-            self._models.budget = self.budget
-            self._models.keep(token, model, model_bytes(model))
+            if self.budget or self._models.budget:
+                self._models.budget = self.budget
+                self._models.keep(token, model, model_bytes(model))
         _write("model", token, model)
 
     def get_rows(self, token: str) -> Any:
@@ -71,6 +72,11 @@ class Environment:
             self._rows.budget = options.size("mlopt.reuse-rows")
             self._rows.keep(token, blocks, sum(map(count_bytes, blocks)))
         _write("rows", token, blocks)
+
+    def reopen(self) -> None:
+        """In a fork, where nobody is left who would open what was locked."""
+        self._models.reopen()
+        self._rows.reopen()
 
     @property
     def budget(self) -> int:
@@ -178,3 +184,4 @@ def _version() -> str:
 environment = Environment()
 """That of this process."""
 open_in_forks(environment._lock)
+in_forks(environment.reopen)

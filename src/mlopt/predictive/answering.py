@@ -40,6 +40,7 @@ from mlopt.predictive.functions import Function, renamed
 from mlopt.predictive.planner import Planner
 from mlopt.predictive.relations import Relations, matching
 from mlopt.sweep.config import Search, settled
+from mlopt.sweep.rare import OTHER
 from mlopt.writing import check_outputs
 
 
@@ -164,6 +165,8 @@ def _read(tokens: Sequence[Token]) -> Iterator[str]:
 
 _NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.+\)")
 """SQL types of numbers, of which lists are learnt from, too."""
+_SAID = ("path", "target", "drop")
+"""Settings of a sweep that a query says in its words."""
 _NO_VALUE = ("BLOB", "BIT", "INTERVAL", "STRUCT", "MAP", "UNION")
 """SQL types that no model learns from, nor from other lists; a model would read them
 otherwise than DuckDB writes them."""
@@ -284,6 +287,8 @@ class _Query:
             self.functions[key] = function
         function = self.functions[key]
         kind = types[target] if function.classifies else function.kind
+        if OTHER in map(str, getattr(function.model, "classes_", ())):
+            kind = "VARCHAR"  # rare classes were merged: the type may not have the new one
         return f"CAST({function.name}({columns.packed}) AS {kind})"
 
     def _columns(self, clause: Clause, relation: str) -> _Columns:
@@ -333,7 +338,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise ConfigError("A query takes a `client` in the place of `scheduler`.")
     allowed = {*Search.__struct_fields__, "task", "holdout", "rare_classes"}
     if said := sorted({*settings} - allowed):
-        raise ConfigError(f"The query says it: leave out `{said[0]}`.")
+        why = "The query says it" if said[0] in _SAID else "A query has no such setting"
+        raise ConfigError(f"{why}: leave out `{said[0]}`.")
 
 
 def _any_like(kind: str) -> str:

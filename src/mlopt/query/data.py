@@ -195,20 +195,24 @@ def _features(
 
 def _numbers(block: Any, where: str) -> Any:
     """Features as float, dense or CSR."""
+    found: Any
     if sp.issparse(block):
-        return sp.csr_array(block)
-    if hasattr(block, "iloc"):
+        found = sp.csr_array(block)
+    elif hasattr(block, "iloc"):
         for place, name in enumerate(block.columns):  # which may have a name twice
             _check_column(block.iloc[:, place], str(name), where)
-        return block.to_numpy(dtype=np.float64, na_value=np.nan)
-    array = np.asarray(block)
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"Features must be numbers, but `{where}` holds {array.dtype}.")
-    if array.dtype != np.float32:
-        array = array.astype(np.float64)
-    if not np.isfinite(array).all():
+        found = block.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        found = np.asarray(block)
+        if found.dtype.kind not in "fiub":
+            raise InputError(
+                f"Features must be numbers, but `{where}` holds {found.dtype}."
+            )
+        if found.dtype != np.float32:
+            found = found.astype(np.float64)
+    if not np.isfinite(found.data if sp.issparse(found) else found).all():
         raise InputError(f"Features must be finite numbers, but some of `{where}` are not.")
-    return array
+    return found
 
 
 def _check_column(column: Any, name: str, where: str) -> None:

@@ -117,12 +117,18 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     algorithm = build(request)
     result = algorithm.run(MatrixSource(X, numbers), time_limit=request.time_limit)
     seconds = time.perf_counter() - started
+    coef, intercept = np.asarray(result.coef, np.float64), float(result.intercept)
+    if not np.isfinite([*coef, intercept]).all():
+        raise InputError(
+            "The weights of a descent must stay finite, but it diverged: give a smaller "
+            "STEP, or scale the features."
+        )
     found = _planned(request, algorithm, X).with_measured({"fit": seconds}, total=seconds)
     return Model(
         task=request.task or "regression",
         loss=str(request.gradient),
-        coef=np.asarray(result.coef, np.float64),
-        intercept=float(result.intercept),
+        coef=coef,
+        intercept=intercept,
         features=Features.numbered(X.shape[1]),
         classes=classes,
         plan=found,

@@ -61,8 +61,12 @@ def cells_of(texts: Any, decimal: str) -> Any:
     """A Series of floats: NaN where a text is missing or no number."""
     import pandas as pd
 
-    codes, uniques = pd.factorize(texts.astype(object).where(texts.notna(), None))
-    cells = pd.Series(uniques, dtype=object).map(str).str.strip()
+    cells = texts.astype(object)
+    if texts.dtype == object:  # to `factorize`, True and 1 are one
+        cells = cells.map(str)
+    cells = cells.where(texts.notna(), None)
+    codes, uniques = pd.factorize(cells)
+    cells = pd.Series(uniques, dtype=object).str.strip()
     written = cells.str.fullmatch(_PATTERNS[decimal]).astype(bool)
     # What is no number in this notation may still be a plain one: 1e-5, 1.5.
     plain = cells[written].str.replace(rf"[^\d+\-{decimal}]", "", regex=True)

@@ -275,7 +275,11 @@ class Job:
         try:
             if self._layout is None:
                 self._seconds = 0.0  # what is chosen now is for what is left
-                self._layout = self._laid_out()
+                try:
+                    self._layout = self._laid_out()
+                except BaseException:
+                    self._let_go()  # of members that it would have had
+                    raise
             if passes:
                 self._layout.advance(passes)
         finally:
@@ -346,7 +350,7 @@ class Job:
         self._mesh = None
 
     def __getstate__(self) -> dict[str, Any]:
-        assert self.model is not None  # which keeps what is learnt
+        self._keep()
         return vars(self) | {"_layout": None, "_mesh": None}
 
     def _laid_out(self) -> Layout:

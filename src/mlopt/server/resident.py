@@ -291,7 +291,10 @@ class _Rotation:
         orders = list(self.orders.items())
         if self.errors or not any(order for _, order in orders):
             return True
-        return any(order and self._is_ready(a, order[0][1]) for a, order in orders)
+        try:
+            return any(order and self._is_ready(a, order[0][1]) for a, order in orders)
+        except IndexError:  # others have just taken the last one
+            return True
 
     def _visit(self, stratum: int, part: int, passes: int) -> float:
         service = self.service

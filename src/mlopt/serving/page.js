@@ -41,10 +41,17 @@ async function start() {
   for (const column of schema.columns) {
     const label = put("label", column.name, $("row"));
     const choices = column.kind == "category" && column.values.length > 0;
-    const field = put(choices ? "select" : "input", undefined, label);
+    const field = put("input", undefined, label);
     field.name = column.name;
-    field.dataset.kind = column.values.some(v => typeof v == "number") ? "number" : column.kind;
-    for (const value of choices ? [...column.values, ""] : []) put("option", value, field);
+    const number = column.values.some(v => typeof v == "number");
+    const text = column.kind == "value" && typeof column.example == "string";
+    field.dataset.kind = number ? "number" : text ? "text" : column.kind;
+    if (choices) {  // the first of them: there may be more
+      const list = put("datalist", undefined, label);
+      list.id = `values of ${column.name}`.replaceAll(/\s/g, "_");
+      field.setAttribute("list", list.id);
+      for (const value of column.values) put("option", value, list).value = value;
+    }
     field.value = column.kind == "vector" ? JSON.stringify(column.example) : column.example;
   }
   $("row").dataset.proba = schema.probabilities;

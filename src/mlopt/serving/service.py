@@ -129,11 +129,6 @@ class Service:
         self.path = path
         self.tell = tell
         self._caller, self._is_apart = Caller(apart), apart
-        try:
-            self._answering = self._caller.load(path)
-        except BaseException:
-            self._caller.close()
-            raise
         self.metrics = Metrics()
         self.queue = Microbatches(latency, most_bytes)
         self.draining = False
@@ -151,10 +146,15 @@ class Service:
         self._reviving: asyncio.Task[None] | None = None
         self._wake: Callable[[], None] = lambda: None
         self._thread = ThreadPoolExecutor(1, "mlopt-serve")
-        self._seen = self.model.stamp
         self._loading = asyncio.Lock()
-        for number in TRIED:
-            self.queue.cost.tried(number, self._answering.tried(number))
+        try:
+            self._answering = self._caller.load(path)
+            for number in TRIED:
+                self.queue.cost.tried(number, self._answering.tried(number))
+        except BaseException:
+            self._caller.close()
+            raise
+        self._seen = self.model.stamp
 
     @property
     def model(self) -> ServedModel:

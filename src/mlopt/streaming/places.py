@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable
@@ -10,6 +11,11 @@ from mlopt.errors import ClusterError, StreamClosedError
 
 PATIENCE = 45.0
 """Seconds to wait for a member where there is none, as a `Cluster` waits for a worker."""
+
+
+REST = 10.0
+"""Seconds without partitions for a member that did not answer: as long as a line waits. One
+that is lost is told of by then; one that was only busy is asked again."""
 
 
 class Places:
@@ -25,6 +31,7 @@ class Places:
     def __init__(self, members: Iterable[str], each: int) -> None:
         self.each = each
         self._taken = dict.fromkeys(members, 0)
+        self._resting: dict[str, float] = {}
         self._changed = threading.Condition()
         self._ended = False
 
@@ -44,6 +51,7 @@ class Places:
         alone_since = None
         with self._changed:
             while not self._ended:
+                self._wake()
                 if self._taken:
                     alone_since = None
                     member = min(self._taken, key=self._taken.__getitem__)
@@ -58,19 +66,34 @@ class Places:
                     raise ClusterError(
                         f"All workers are lost, and none came within {PATIENCE:.0f} s."
                     )
-                self._changed.wait(left)
+                until = min(self._resting.values(), default=math.inf) - time.monotonic()
+                self._changed.wait(max(0.0, min(left, until)))
         raise StreamClosedError("The stream is closed.")
 
     def free(self, member: str) -> None:
         """A place is not needed any more."""
         with self._changed:
-            if member in self._taken:
+            if self._taken.get(member, 0):
                 self._taken[member] -= 1
             self._changed.notify()
+
+    def rest(self, member: str) -> None:
+        """A member did not answer: others are asked for a while."""
+        with self._changed:
+            if self._taken.pop(member, None) is not None:
+                self._resting[member] = time.monotonic() + REST
+            self._changed.notify_all()
+
+    def _wake(self) -> None:
+        now = time.monotonic()
+        for member in [one for one, until in self._resting.items() if until <= now]:
+            del self._resting[member]
+            self._taken.setdefault(member, 0)
 
     def change(self, member: str, came: bool) -> None:
         """A member came, or went."""
         with self._changed:
+            self._resting.pop(member, None)
             if came:
                 self._taken.setdefault(member, 0)
             else:

@@ -157,7 +157,7 @@ class Spread(Running):
                 gone = through(self._mesh, member, first, last, feeds)
             except MemberLostError as error:
                 # What stages do can be done again: they keep nothing.
-                self.places.change(member, False)
+                self.places.rest(member)
                 lost += 1
                 if self._stopped:
                     raise StreamClosedError("The stream is closed.") from None

@@ -19,7 +19,12 @@ from sklearn.utils._param_validation import (
     Options,
     StrOptions,
 )
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _get_feature_names,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
@@ -183,6 +188,9 @@ class LatentDirichletAllocation(
         del y
         check_parameters(self)
         self._check_warm()
+        check_unmasked(X, "X")
+        X = collected(X)
+        _get_feature_names(X)  # or raise, before anything is trained
         counts = self._counts(X, reset=True)
         documents = Documents.of(counts)
         if not len(documents.words):

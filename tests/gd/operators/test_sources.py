@@ -93,6 +93,18 @@ def test_libsvm_is_sparse_and_finds_its_columns(tmp_path: Path) -> None:
     assert batch.X.shape == (1, 6)
 
 
+def test_comments_of_libsvm_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("# made by hand\n1 1:2 # the first\n\n#\n-1 2:3\n# the end\n")
+    source = LibsvmSource(path)
+    assert (source.n, source.columns) == (2, 2)
+    batch = source.parse(source.partition(0))
+    assert batch.y.tolist() == [1.0, -1.0]
+    assert len(source.take(np.array([1, 0]))) == 2
+    drawn = source.random(np.random.default_rng(0), 9)
+    assert all(b":" in line for line in drawn)
+
+
 @pytest.mark.parametrize("wrong", ["1 1:2 2:inf", "1 1:nan", "nan 1:2"])
 def test_values_of_libsvm_must_be_finite(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "a.svm").write_text(f"-1 1:1\n{wrong}\n")

@@ -57,7 +57,7 @@ class TextSource(Source):
         self._index: dict[int, np.ndarray] = {}
         self.head = self._head()
         self.begin = self._begin()
-        lines = [line for line in self._head_lines() if line.strip()]
+        lines = [line for line in self._head_lines() if self._is_row(line)]
         if not lines:
             raise InputError(f"`{self.path}` must have rows, but has none.")
         self.lines = [line.rstrip(b"\r\n") for line in lines]
@@ -102,6 +102,10 @@ class TextSource(Source):
     def _head_lines(self) -> list[bytes]:
         lines = self.head.head[self.begin :].splitlines(keepends=True)
         return lines if self.head.whole or len(lines) < 2 else lines[:-1]
+
+    def _is_row(self, line: bytes) -> bool:
+        """Whether there is a row in a line."""
+        return bool(line.strip())
 
     @abstractmethod
     def _parsed(self, lines: list[bytes]) -> Batch:
@@ -175,7 +179,7 @@ class TextSource(Source):
     def partition(self, number: int) -> list[bytes]:
         """All lines that begin in a byte range."""
         _, data = self._bytes(number)
-        return [line for line in data.splitlines() if line.strip()]
+        return [line for line in data.splitlines() if self._is_row(line)]
 
     def _lines_of(self, number: int) -> np.ndarray:
         """Start and end of each line of a partition, (rows, 2); read when first asked."""
@@ -183,7 +187,7 @@ class TextSource(Source):
             first, data = self._bytes(number)
             edges, at = [], first
             for line in data.splitlines(keepends=True):
-                if line.strip():
+                if self._is_row(line):
                     edges.append((at, at + len(line)))
                 at += len(line)
             self._index[number] = np.array(edges, np.int64).reshape(-1, 2)
@@ -205,7 +209,7 @@ class TextSource(Source):
         found: list[bytes] = []
         while len(found) < size:
             line = self._line_at(int(generator.integers(self.begin, self.size)))
-            if generator.random() * len(line) < self.shortest and line.strip():
+            if generator.random() * len(line) < self.shortest and self._is_row(line):
                 found.append(line.rstrip(b"\r\n"))
         return found
 
@@ -315,6 +319,9 @@ class LibsvmSource(TextSource):
             numbers = (_largest_column(line) for part in parts for line in part)
             self._columns = max(numbers, default=0)
         return self._columns
+
+    def _is_row(self, line: bytes) -> bool:
+        return bool(line.split(b"#")[0].strip())
 
     def _parsed(self, lines: list[bytes]) -> Batch:
         from sklearn.datasets import load_svmlight_file

@@ -102,7 +102,7 @@ class LeastSquares:
         """What was solved at once; the normal equations may have led to a QR."""
         self.passes += 2 if found.solver == "svd" != self._name else 1
         self._found, self._steps, self._ended = found, None, True
-        self.converged = self.direct = found.converged
+        self.converged = self.direct = True
 
     @property
     def found(self) -> Fit | None:

@@ -107,7 +107,6 @@ class Fit:
     rank: int | None = None
     singular: Array | None = None
     iterations: NDArray[Any] | None = None
-    converged: bool = True
     notes: tuple[str, ...] = ()
 
     def plane(self, target: int) -> tuple[Array, Array]:
@@ -144,8 +143,7 @@ class Iteration:
     def fit(self) -> Fit:
         """What it has come to."""
         one = self.training
-        done, steps = one.done, one.iterations
-        return Fit(one.coef, one.mean, self.name, iterations=steps, converged=done)
+        return Fit(one.coef, one.mean, self.name, iterations=one.iterations)
 
 
 Way = Callable[[Squares], Fit | Iteration]

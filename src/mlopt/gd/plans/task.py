@@ -165,8 +165,8 @@ class Problem:
         Of the task's loss, as a rule one: as many as there are targets or row sets.
     classes : ndarray of shape (K,) or None
         The classes in order; None in regression.
-    even : bool
-        Whether all rows weigh the same.
+    even : bool, default=False
+        Whether all rows are known to weigh the same.
     seed : int
         Of what is drawn.
     known : Sums, optional
@@ -177,7 +177,7 @@ class Problem:
     rows: Rows
     models: tuple[Model, ...]
     classes: Array | None = None
-    even: bool = True
+    even: bool = False
     seed: int = 0
     known: Sums | None = None
 

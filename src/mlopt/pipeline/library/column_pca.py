@@ -59,7 +59,8 @@ class ColumnPCA(_OfDescriptors):
         few = sample_rows(rows, self.n_samples, self.random_state)
         names = "n_components", "whiten", "random_state"
         given = {name: getattr(self, name) for name in names}
-        self.pca_ = PCA(svd_solver=self.solver, **given).fit(few)
+        inner = PCA(svd_solver=self.solver, **given).set_output(transform="default")
+        self.pca_ = inner.fit(few)
         self.n_features_in_ = rows.d
         return self
 

@@ -111,11 +111,11 @@ class GaussianMixture(ClassNamePrefixFeaturesOutMixin, _OfDescriptors):
 
     def predict_proba(self, X: Any) -> Array:
         """The same as `transform`."""
-        return self.transform(X)
+        return self._posteriors(X)[0]
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The likeliest component of each row or descriptor."""
-        return np.asarray(self.transform(X).argmax(axis=-1))
+        return np.asarray(self._posteriors(X)[0].argmax(axis=-1))
 
     def score_samples(self, X: Any) -> Array:
         """The log density of each row or descriptor."""

@@ -171,7 +171,7 @@ class PCA(decomposition.PCA):
         """
         check_parameters(self)
         if why := self._not_ours():
-            return plan_as_scikit_learn(self, why)
+            return plan_as_scikit_learn(self, why, X)
         with closing(executor(rows=(X,))) as where:
             choice = prepare(clone(self), X, where)[-1]
         return plan_before(choice)

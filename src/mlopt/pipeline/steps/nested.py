@@ -37,7 +37,8 @@ def is_simple(pipeline: Any) -> bool:
 def parts_of(step: Any, *, fitted: bool = False) -> list[tuple[str, Any]] | None:
     """The steps within a pipeline, a union or columns, by name; None of any other step.
 
-    Of columns that are ``fitted`` those that were fitted.
+    Of columns that are ``fitted`` those that were fitted, if they were: a model that is may
+    hold others that are not.
     """
     if is_pipeline(step):
         return list(step.steps)
@@ -45,7 +46,7 @@ def parts_of(step: Any, *, fitted: bool = False) -> list[tuple[str, Any]] | None
         return list(step.transformer_list)
     if class_of(step) is not ColumnTransformer:
         return None
-    if fitted:
+    if fitted and hasattr(step, "transformers_"):
         return [(name, one) for name, one, _ in step.transformers_]
     return [(name, one) for name, one, _ in step.transformers] + [
         ("remainder", step.remainder)

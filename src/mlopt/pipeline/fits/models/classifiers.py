@@ -78,7 +78,10 @@ class Classifier(Twin):
         if few.y is None or len(np.unique(few.y)) < 2:
             return None
         learner = self.learner(estimator, few.rows)
-        _, problem = learner._posed(few.rows, few.y, None, few.rows.executor)
+        try:
+            _, problem = learner._posed(few.rows, few.y, None, few.rows.executor)
+        except ValueError:  # such as a class with a weight that only other rows have
+            return None
         look = replace(few.look, rare=problem.rare)
         outline = replace(self.outline(estimator, stats), look=lambda: look)
         _, stop, _ = learner._asks(problem)

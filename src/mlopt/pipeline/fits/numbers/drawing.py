@@ -14,6 +14,7 @@ from sklearn.kernel_approximation import (
     SkewedChi2Sampler,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils import check_array
 
 from mlopt.pipeline.blocks.tables import take_rows
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
@@ -49,6 +50,7 @@ class Drawn(Blockwise):
         return ""
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Row:
+        check_array(X, accept_sparse=True, allow_nd=True, dtype=None)  # all of its rows
         return Row(Columns.of(model, X), take_rows(X, [0]))
 
     def join(self, left: Row, right: Row) -> Row:

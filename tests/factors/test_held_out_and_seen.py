@@ -1,0 +1,67 @@
+"""What was trained on, what was seen and what was held out are told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlopt import MatrixFactorization
+from mlopt.errors import InputError
+
+RANDOM = np.random.default_rng(0)
+PAIRS = np.column_stack([np.arange(60), np.arange(60) % 5])  # one rating a user
+STARS = RANDOM.normal(3, 1, 60)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"biases": False, "solver": "als"},
+        {"biases": False, "solver": "sgd"},
+        {"nonnegative": True, "solver": "als"},
+    ],
+)
+def test_without_biases_who_is_held_out_whole_gets_the_mean(how: dict[str, Any]) -> None:
+    model = MatrixFactorization(
+        2, n_iter_no_change=3, validation_fraction=0.5, random_state=0, **how
+    ).fit(PAIRS, np.abs(STARS))
+    at_mean = model.predict(PAIRS) == np.float32(model.mean_)
+    assert at_mean.sum() == 30
+
+
+def test_a_count_of_zero_has_not_been_seen() -> None:
+    rows = [["a", "x"], ["a", "y"], ["b", "x"], ["b", "y"], ["b", "z"]]
+    counts = [3, 0, 2, 4, 1]
+    there = [row for row, n in zip(rows, counts, strict=True) if n]
+    with_zero = MatrixFactorization(1, implicit=True, random_state=0).fit(rows, counts)
+    without = MatrixFactorization(1, implicit=True, random_state=0).fit(
+        there, [n for n in counts if n]
+    )
+    for model in (with_zero, without):
+        items, scores = model.recommend(["a"], 2)
+        assert sorted(items[0]) == ["y", "z"]
+        assert np.isfinite(scores).all()
+    assert with_zero.score([["a", "y"]], [5]) == without.score([["a", "y"]], [5])
+
+
+def test_factors_below_zero_are_not_gone_on_with_where_none_may_be() -> None:
+    model = MatrixFactorization(2, biases=False, warm_start=True, random_state=0)
+    model.fit(PAIRS, np.abs(STARS))
+    model.user_factors_[0, 0] = -0.1
+    with pytest.raises(InputError, match="`nonnegative` must stay False"):
+        model.set_params(nonnegative=True).fit(PAIRS, np.abs(STARS))
+
+
+def test_another_share_to_hold_out_is_judged_anew() -> None:
+    users, items = np.meshgrid(np.arange(40), np.arange(20))
+    pairs = np.column_stack([users.ravel(), items.ravel()])
+    stars = RANDOM.normal(size=(40, 3)) @ RANDOM.normal(size=(3, 20))
+    model = MatrixFactorization(
+        3, max_iter=60, n_iter_no_change=2, warm_start=True, random_state=0
+    )
+    model.fit(pairs, stars[pairs[:, 0], pairs[:, 1]])
+    before = model.n_iter_
+    model.set_params(validation_fraction=0.3).fit(pairs, stars[pairs[:, 0], pairs[:, 1]])
+    assert model.n_iter_ > before
