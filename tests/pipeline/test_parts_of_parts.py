@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
+from mlopt.pipeline.blocks.cut import usable
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.classifiers import Logistic
@@ -119,3 +120,8 @@ def test_a_fork_finds_what_is_remembered_open() -> None:
     go.set()
     thread.join()
     assert status == 0
+
+
+def test_a_list_of_texts_is_not_made_as_wide_as_its_longest() -> None:
+    texts = ["a" * 10_000_000, *["b"] * 5000]  # 200 GB as an array of characters
+    assert usable(texts) is texts

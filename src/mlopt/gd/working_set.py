@@ -28,11 +28,13 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import STEPS, Products, sweeps_worth_step
 from mlopt.gd.plans.stop import Minimum, RelativeGap
+from mlopt.gd.quadratic import Quadratic
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS, SUFFICIENT
 from mlopt.gd.subproblem import NEAR, ByDual, ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments, descend_gram
+from mlopt.locking import cached_property
 from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
@@ -104,7 +106,7 @@ class WorkingSet:
         self.w, self._b = self._begun(start)
         self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
         self._work, self._started = 0.0, bool(self.w.any())
-        self._Q: Array | None = None
+        self._known: Quadratic | None = None
         self._look()
 
     def _begun(self, start: tuple[Array, Any] | None) -> tuple[Array, Any]:
@@ -128,6 +130,7 @@ class WorkingSet:
 
     def _look(self) -> None:
         """Margins of the present weights, and the intercept that is best beside them."""
+        self._stale = False
         self._z = self._margins(self.w) + self._b
         self._refresh()
         self._centre()
@@ -194,9 +197,12 @@ class WorkingSet:
         self._work, self._creeps = float(self.steps), 0
         self._far = NEAR[int(penalty.l2 > 0)]
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
-        Q = None if late is not None and late() else self._all_products()
-        if Q is not None:
-            self._descend(Q, penalty, gap, relative, still, steps)
+        if late is None or not late():
+            known = self._quadratic()
+            if known and self._by_products(known, penalty, gap, relative, still, steps):
+                return True
+        if self._stale:
+            self._look()
         while True:
             self._tidy(penalty)
             gradient = self._gradient()
@@ -252,15 +258,16 @@ class WorkingSet:
             self.w, self._b = start
             self._look()
 
-    def _all_products(self) -> Array | None:
-        """Of columns less their means, (d, d), where the loss has no others and they are
-        known."""
+    def _quadratic(self) -> Quadratic | None:
+        """The loss by products of all columns: least squares, where these are known."""
         whole = self._columns.products.whole if self._loss == "squared" else None
-        if whole is not None and self._Q is None:
+        if whole is not None and self._known is None:
             weight = self._weight(self._columns.uniform)
-            at = self._about_means(*self._columns.moments, weight)
-            self._Q = self._centred(whole.copy(), weight, *at)
-        return self._Q
+            mean, H = self._about_means(*self._columns.moments, weight)
+            Q = self._centred(whole.copy(), weight, mean, H)
+            now = self.w, self._gradient(), self.loss, self._b
+            self._known = Quadratic(Q, mean, *now)
+        return self._known
 
     def _centred(self, Q: Array, weight: float, mean: Array, H: Array) -> Array:
         """Products of columns less their means, with curvatures along them, in the place
@@ -270,32 +277,44 @@ class WorkingSet:
         Q[np.diag_indices_from(Q)] = H
         return Q
 
-    def _descend(
-        self, Q: Array, penalty: Penalty, gap: float, relative: bool, still: float,
+    def _by_products(
+        self, known: Quadratic, penalty: Penalty, gap: float, relative: bool, still: float,
         most: int,
-    ) -> None:  # fmt: skip
-        """Along all columns by their products as far as sweeps get; rounds see the rest."""
-        start, before = self.w, self.loss + penalty.value(self.w)
-        g, self.w = self._gradient(), start.copy()
+    ) -> bool:  # fmt: skip
+        """Along all columns by their products as far as sweeps get; whether that is there.
+        If not, rounds see the rest.
+        """
+        g, loss = known.at(self.w)
+        w, before = self.w.copy(), loss + penalty.value(self.w)
         # Where sweeps creep, half of the steps are for rounds, which extrapolate.
         visits = descend_gram(
-            Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=g, w=self.w,
+            known.Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=g, w=w,
             gap=gap * (before if relative else 1.0), still=still,
             most=min(most // 2, _SWEEPS),
         )  # fmt: skip
-        self.sweeps += int(np.ceil(visits / len(start)))
-        self._work += visits / len(start)
-        self._look()
-        if not self.loss + penalty.value(self.w) <= before * (1.0 + _ROUNDING):
-            self.w = start  # products had lost their digits
-            self._look()
+        self.sweeps += int(np.ceil(visits / len(w)))
+        self._work += visits / len(w)
+        self._stale = True
+        g, loss = known.at(w)
+        value = loss + penalty.value(w)
+        if not value <= before * (1.0 + _ROUNDING):
+            return False  # products had lost their digits
+        self.w, self._b, self.gap = w, known.intercept(w), known.gap(penalty, w, g, loss)
+        wanted = gap * value if relative else gap
+        there = known.tells(wanted) and self.gap <= wanted
+        return there and self._is_still(penalty.violations(w, g), still)
 
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
             return True
-        _, H = self._about_means(*self._columns.moments, 1.0)
+        H = self._lengths
         steps = np.divide(violations, H, out=np.zeros_like(H), where=H > 0)
         return bool(steps.max() <= most * np.abs(self.w).max())
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """Squared lengths of columns, less their means."""
+        return self._about_means(*self._columns.moments, 1.0)[1]
 
     def _refresh(self) -> None:
         values, slopes = losses_and_slopes(self._loss, self._z, self._columns.y)

@@ -324,9 +324,8 @@ def usable(data: Any, name: str = "X") -> Any:
         return as_csr(data)
     if isinstance(data, list | tuple):
         found = tables.unlisted(data)
-        kind = np.ndim(found), getattr(found, "dtype", None)
-        # Labels are of one type.
-        return np.asarray(data) if name != "X" and kind == (1, np.dtype(object)) else found
+        objects = getattr(found, "dtype", None) == object and found.ndim == 1
+        return np.asarray(data) if name != "X" and objects else found  # of one type
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
         return data
     if hasattr(data, "__array__") and not (_is_polars(data) or _gives_arrays(data)):
