@@ -26,6 +26,7 @@ from sklearn.utils import get_tags
 from mlopt.identity import join, token_of
 from mlopt.locking import cached_property
 from mlopt.pipeline import estimator as planned
+from mlopt.pipeline.fits.text.counting import fit_and_count
 from mlopt.pipeline.steps.repeating import repeats
 from mlopt.tuning.crews.clones import clone_apart
 
@@ -154,6 +155,8 @@ def fit_step(
 ) -> tuple[Any, Any]:
     """(a fitted clone of ``step``, the rows it was fitted on, transformed)."""
     fresh = clone_apart(step)
+    if not params and (counted := fit_and_count(fresh, X)) is not None:
+        return counted
     alone = Pipeline([("step", fresh)])  # calls whichever of its methods there are
     routed = {f"step__{name}": value for name, value in (params or {}).items()}
     return fresh, alone.fit_transform(X, y, **routed)

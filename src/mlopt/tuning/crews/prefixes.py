@@ -30,6 +30,7 @@ from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
+from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
@@ -386,7 +387,7 @@ def transform(
         if isinstance(test, Failed):
             return train, test
         try:
-            return train, fitted.transform(test)
+            return train, apply_fitted(fitted, test, "transform")
         except Exception as error:
             return train, Failed(error)
 

@@ -25,6 +25,7 @@ from sklearn.feature_extraction.text import (
 from sklearn.utils import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
+from mlopt.identity import class_of
 from mlopt.kernels.terms import choose_columns
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.text.documents import code_documents
@@ -179,6 +180,29 @@ class CountTfidf(_Vectorizer):
                 weights, frequencies, documents, np.dtype(fitted.dtype)
             )
         fitted._tfidf = weights
+
+
+_WAYS: dict[type, _Vectorizer] = {
+    CountVectorizer: CountTerms(), TfidfVectorizer: CountTfidf(),
+}  # fmt: skip
+
+
+def fit_and_count(vectorizer: Any, documents: Any) -> tuple[Any, Any] | None:
+    """``vectorizer.fit_transform`` of documents in this process, the text read once.
+
+    Returns
+    -------
+    (fitted, rows) or None
+        A fitted copy, and its columns (documents, d); None of what is no such vectorizer,
+        or gives another thing than these would.
+    """
+    way = _WAYS.get(class_of(vectorizer))
+    plain = isinstance(documents, list) or getattr(documents, "ndim", 0) == 1
+    if way is None or not plain or way.refuses(vectorizer, Stats(1, 1)):
+        return None
+    counted = way.part(vectorizer, documents, None, None)
+    fitted = way.finish(vectorizer, counted)
+    return fitted, columns_from(counted, fitted)
 
 
 def held_bytes(record: Any) -> int:

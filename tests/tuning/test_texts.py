@@ -1,0 +1,73 @@
+"""Searches over texts read them as scikit-learn does, each fold once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+
+import mlopt
+
+RANDOM = np.random.default_rng(0)
+WORDS = np.array([f"word{i}" for i in range(200)])
+Y = RANDOM.integers(0, 2, 300)
+TEXTS = [" ".join(RANDOM.choice(WORDS[60 * y : 60 * y + 140], 12)) for y in Y]
+
+
+class Upper(TfidfVectorizer):
+    """One of a user's own: nothing is known of it."""
+
+    def build_preprocessor(self) -> Any:
+        return str.upper
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        TfidfVectorizer(min_df=2, sublinear_tf=True),
+        CountVectorizer(ngram_range=(1, 2), max_features=300),
+        CountVectorizer(analyzer=str.split, dtype=np.float32),
+        CountVectorizer(dtype=np.int8),
+        Upper(),
+    ],
+)
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_scores_are_those_of_a_grid_search(vectorizer: Any, kind: Any) -> None:
+    model = make_pipeline(vectorizer, LogisticRegression(tol=1e-6, max_iter=1000))
+    space = {"logisticregression__C": [0.1, 10.0]}
+    X, cv = kind(TEXTS), KFold(3, shuffle=True, random_state=0)
+    ours = mlopt.ModelSearchCV(
+        model, space, sampler="grid", bandit=None, scoring="neg_log_loss", cv=cv
+    ).fit(X, Y)
+    theirs = GridSearchCV(model, space, scoring="neg_log_loss", cv=cv).fit(X, Y)
+    found, expected = (
+        dict(
+            zip(
+                map(str, one.cv_results_["param_logisticregression__C"]),
+                one.cv_results_["mean_test_score"],
+                strict=True,
+            )
+        )
+        for one in (ours, theirs)
+    )
+    assert found == pytest.approx(expected, abs=1e-4)
+    first = theirs.best_estimator_[0]
+    assert ours.best_estimator_[0].vocabulary_ == first.vocabulary_
+    assert type(ours.best_estimator_[0]) is type(first)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+
+
+def test_texts_that_cannot_be_read_fail_as_in_scikit_learn() -> None:
+    texts = [*TEXTS[:-1], None]
+    model = make_pipeline(TfidfVectorizer(), SGDClassifier(random_state=0))
+    search = mlopt.ModelSearchCV(
+        model, {"sgdclassifier__alpha": [1e-3]}, cv=2, error_score="raise"
+    )
+    with pytest.raises(AttributeError, match="NoneType"):
+        search.fit(texts, Y)
