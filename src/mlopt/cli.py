@@ -95,7 +95,7 @@ def explain(
     settings: Settings = SETTINGS,
     where: Where = HERE,
 ) -> int:
-    """Show the plan of a sweep, or of a query: RUN ... or SELECT ...; fits nothing.
+    """Show the plan of a sweep, or of a query: RUN ... or SELECT ...; fits samples alone.
 
     Parameters
     ----------

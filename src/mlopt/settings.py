@@ -95,9 +95,10 @@ class Searching:
     cv
         Folds, or "auto". [default: auto]
     sampler
-        random, grid or tpe. [default: tpe]
+        tpe, random, grid, gp, smac, cmaes, nelder-mead or powell. [default: tpe]
     bandit
         action-elimination, successive-halving, hyperband or none.
+        [default: action-elimination]
     """
 
     timeout: str | None = None

@@ -103,13 +103,13 @@ def test_two_jobs_of_a_name_are_both_listed_and_neither_is_guessed(
     here, there = (make(tmp_path / where, record()) for where in ("here", "there"))
     monkeypatch.setenv("MLOPT_JOBS_STORAGE", str(tmp_path / "here"))
     monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext("client"))
-    told = {"one": str(there.path)}
+    told = [str(there.path)]
     monkeypatch.setattr("mlopt.detached.job.detached.remembered", lambda client: told)
     assert {job.folder.path for job in mlopt.jobs()} == {here.path, there.path}
     with pytest.raises(InputError, match=r"2 jobs are .* name the `storage`"):
         job_of("one")
     assert job_of("one", storage=tmp_path / "there").folder.path == there.path
-    told["one"] = str(here.path)
+    told[:] = [str(here.path)]
     assert job_of("one").folder.path == here.path
 
 

@@ -65,3 +65,17 @@ def test_another_share_to_hold_out_is_judged_anew() -> None:
     before = model.n_iter_
     model.set_params(validation_fraction=0.3).fit(pairs, stars[pairs[:, 0], pairs[:, 1]])
     assert model.n_iter_ > before
+
+
+def test_who_was_learnt_by_an_earlier_fit_is_known_though_held_out_now() -> None:
+    model = MatrixFactorization(
+        2, biases=False, warm_start=True, n_iter_no_change=3, max_iter=10,
+        validation_fraction=0.5, random_state=0,
+    ).fit(PAIRS, STARS)  # fmt: skip
+    before = model._rated[0]
+    more = np.vstack([PAIRS, [[60, 0], [61, 1]]])
+    model.set_params(max_iter=20).fit(more, np.r_[STARS, 3.0, 2.0])
+    assert (model._rated[0][:60] >= before).all()
+    learnt = PAIRS[before]
+    users, items = model.user_factors_[learnt[:, 0]], model.item_factors_[learnt[:, 1]]
+    np.testing.assert_allclose(model.predict(learnt), (users * items).sum(1), rtol=1e-5)

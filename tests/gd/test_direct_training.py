@@ -169,7 +169,7 @@ def test_sets_are_known_one_after_the_other_where_there_is_no_room_for_all(
         assert len(together) == 1
         for number in range(len(every)):
             found, expected = one.coefficients(number), whole.coefficients(number)
-            np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-10)
     here = [Resources(memory=2 * matrices * matrix) for matrices in (200, 13)]
     shape = shape_of(rows, 1)
     ways = [direct_ways(shape, 5, 3, [1.0], 0.0, HALF, one)["cholesky"] for one in here]

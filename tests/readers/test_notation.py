@@ -236,6 +236,14 @@ def test_many_columns_of_one_name_are_told_apart_at_once() -> None:
     assert len({*_distinct(["0"] * 50_000)}) == 50_000
 
 
+def test_categories_of_numbers_are_read_as_numbers() -> None:
+    every: list[list[Any]] = [[3, 10, 17], [0.5, 2.5, 3.5], [1, 2, "3"]]
+    for categories in every:
+        column = pd.Series(pd.Categorical([*categories, None, categories[0]]))
+        expected = [*map(float, categories), np.nan, float(categories[0])]
+        np.testing.assert_array_equal(cells_of(column, "."), expected)
+
+
 def test_a_cell_is_read_for_itself_whoever_is_beside_it() -> None:
     for first in (True, 1):
         cells: list[Any] = [first, *{True}, 1, True, "2", None]

@@ -92,7 +92,15 @@ def test_a_date_with_the_name_of_its_month_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "layout", ["%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d-%m-%Y", "%b %d, %Y %H:%M:%S"]
+    "layout",
+    [
+        "%d.%m.%Y %H:%M",
+        "%m/%d/%Y %H:%M:%S",
+        "%d-%m-%Y",
+        "%b %d, %Y %H:%M:%S",
+        "%m/%d/%Y %I:%M %p",
+        "%d-%b-%Y %H:%M:%S.%f",
+    ],
 )
 def test_dates_have_times_in_every_notation(layout: str) -> None:
     dates = pd.Series(pd.date_range("2020-01-01", periods=N, freq="D"))

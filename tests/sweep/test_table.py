@@ -17,6 +17,8 @@ from sklearn.datasets import load_wine
 
 import mlopt
 from mlopt.errors import ConfigError, InputError
+from mlopt.sweep.config import load
+from mlopt.sweep.loading import from_frame
 from mlopt.sweep.models import dump_model
 
 WINE: pd.DataFrame = load_wine(as_frame=True).frame
@@ -107,3 +109,14 @@ def test_what_is_no_table_is_refused() -> None:
 
 def test_its_parameters_are_those_of_the_function() -> None:
     assert [*inspect.signature(mlopt.sweep).parameters] == ["data", "target", "given"]
+
+
+def test_a_target_is_a_number_of_frames_and_of_toml_too(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "c": ["x", "y"]})
+    for target, name in (("last", "c"), ("1", "b"), ("-3", "a")):
+        assert from_frame(frame, target, "X").y.name == name
+    with pytest.raises(InputError, match="none named `7`"):
+        from_frame(frame, "7", "X")
+    path = tmp_path / "sweep.toml"
+    path.write_text('[data]\npath = "a.csv"\ntarget = 2\n')
+    assert load(path).data.target == "2"

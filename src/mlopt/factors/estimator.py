@@ -233,6 +233,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         seed = self._seed if before else seed_of(self.random_state)
         settings = self._settings(seed)
         start, passes, judged = begin(ratings, settings), 0, False
+        earlier = self._trained(ratings) if before else (False, False)
         if before:
             start = carried_over(
                 self._model(), Ids(self.users_), Ids(self.items_), ratings, start,
@@ -245,7 +246,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         with Places(self.layout, self.n_jobs) as places:
             fitted = train(ratings, start, passes, settings, places, judged)
             self.plan_ = places.plan(self)
-        self._keep(ratings, fitted, seed)
+        self._keep(ratings, fitted, seed, earlier)
         self.n_features_in_ = ratings.shape[1] if sp.issparse(X) else len(pairs_of(X))
         self.__dict__.pop("feature_names_in_", None)
         if is_frame(X):
@@ -363,7 +364,12 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             The share of the variance that is explained (R^2). For counts the mean share of
             the items without a count in `fit` that stand behind a held-out one, weighed by
             its count, which a random order makes a half: users and items that are not known
-            are left out, as are pairs that `fit` has seen; NaN if all are.
+            are left out, as are pairs that `fit` has seen; NaN if all have been seen.
+
+        Raises
+        ------
+        InputError
+            X is malformed, or has no count of a user and an item that are known.
         """
         check_is_fitted(self)
         X = collected(X)
@@ -424,7 +430,21 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     def _confidence(self) -> float | None:
         return float(self.confidence) if self.implicit else None
 
-    def _keep(self, ratings: Ratings, fitted: Fitted, seed: int) -> None:
+    def _trained(self, ratings: Ratings) -> tuple[Array, Array]:
+        """Which users and items the last fit was trained on."""
+        sides = zip(
+            (self.users_, self.items_), (ratings.user_ids, ratings.item_ids), self._rated,
+            ("user", "item"), strict=True,
+        )  # fmt: skip
+        found = []
+        for labels, now, rated, what in sides:
+            places = Ids(labels).find(now.labels, what)
+            found.append((places >= 0) & rated[places])
+        return found[0], found[1]
+
+    def _keep(
+        self, ratings: Ratings, fitted: Fitted, seed: int, earlier: tuple[Any, Any]
+    ) -> None:
         model = fitted.model
         self.user_factors_, self.item_factors_ = model.P, model.Q
         self.user_biases_, self.item_biases_ = model.b, model.c
@@ -437,7 +457,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self._learnt = self._rule(), self._confidence()
         rated = fitted.ratings
         counts = np.bincount(rated.items, minlength=len(self.items_))
-        self._rated = np.diff(rated.starts) > 0, counts > 0
+        self._rated = (np.diff(rated.starts) > 0) | earlier[0], (counts > 0) | earlier[1]
         self._held_out = self.validation_fraction
 
     def _model(self) -> Factors:

@@ -118,10 +118,11 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     result = algorithm.run(MatrixSource(X, numbers), time_limit=request.time_limit)
     seconds = time.perf_counter() - started
     coef, intercept = np.asarray(result.coef, np.float64), float(result.intercept)
-    if not np.isfinite([*coef, intercept]).all():
+    if result.diverged or not np.isfinite([*coef, intercept]).all():
+        why = result.message if result.diverged else "diverged"
         raise InputError(
-            "The weights of a descent must stay finite, but it diverged: give a smaller "
-            "STEP, or scale the features."
+            f"A descent must come down, but it {why}: give a smaller STEP, or scale the "
+            "features."
         )
     found = _planned(request, algorithm, X).with_measured({"fit": seconds}, total=seconds)
     return Model(

@@ -117,7 +117,8 @@ def run(text: str, functions: Functions | None = None) -> Any:
     QuerySyntaxError
         The query cannot be understood; the text shows the place.
     ConstraintError
-        TIME is predicted to be exceeded: nothing was fitted.
+        TIME is predicted to be exceeded, MAX_ITER is below what any method needs, or
+        EPSILON below what rounding allows: nothing was fitted.
     UnsupportedError
         The query asks for something that cannot be done yet.
     InputError

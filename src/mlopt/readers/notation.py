@@ -62,7 +62,7 @@ def cells_of(texts: Any, decimal: str) -> Any:
     import pandas as pd
 
     cells = texts.astype(object)
-    if texts.dtype == object:  # to `factorize`, True and 1 are one
+    if not isinstance(texts.dtype, pd.StringDtype):  # to `factorize`, True and 1 are one
         cells = cells.map(str)
     cells = cells.where(texts.notna(), None)
     codes, uniques = pd.factorize(cells)

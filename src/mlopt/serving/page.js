@@ -48,7 +48,7 @@ async function start() {
     field.dataset.kind = number ? "number" : text ? "text" : column.kind;
     if (choices) {  // the first of them: there may be more
       const list = put("datalist", undefined, label);
-      list.id = `values of ${column.name}`.replaceAll(/\s/g, "_");
+      list.id = `values-${schema.columns.indexOf(column)}`;
       field.setAttribute("list", list.id);
       for (const value of column.values) put("option", value, list).value = value;
     }

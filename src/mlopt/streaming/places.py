@@ -52,13 +52,15 @@ class Places:
         with self._changed:
             while not self._ended:
                 self._wake()
+                until = min(self._resting.values(), default=math.inf) - time.monotonic()
+                until = max(0.0, until)
                 if self._taken:
                     alone_since = None
                     member = min(self._taken, key=self._taken.__getitem__)
                     if self._taken[member] < self.each:
                         self._taken[member] += 1
                         return member
-                    self._changed.wait()
+                    self._changed.wait(until if math.isfinite(until) else None)
                     continue
                 alone_since = alone_since or time.monotonic()
                 left = alone_since + PATIENCE - time.monotonic()
@@ -66,8 +68,7 @@ class Places:
                     raise ClusterError(
                         f"All workers are lost, and none came within {PATIENCE:.0f} s."
                     )
-                until = min(self._resting.values(), default=math.inf) - time.monotonic()
-                self._changed.wait(max(0.0, min(left, until)))
+                self._changed.wait(min(left, until))
         raise StreamClosedError("The stream is closed.")
 
     def free(self, member: str) -> None:
@@ -75,7 +76,7 @@ class Places:
         with self._changed:
             if self._taken.get(member, 0):
                 self._taken[member] -= 1
-            self._changed.notify()
+            self._changed.notify_all()
 
     def rest(self, member: str) -> None:
         """A member did not answer: others are asked for a while."""

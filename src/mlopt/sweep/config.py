@@ -166,6 +166,9 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     if isinstance(tree.get("search"), dict):
         tree["search"] = _in_seconds(tree["search"], f"{path}: `search.timeout`")
+    data = tree.get("data")
+    if isinstance(data, dict) and type(data.get("target")) is int:
+        data["target"] = str(data["target"])  # the number of a column
     config = convert(tree, Config, f"{path}: ")
     if not config.data.path:
         raise ConfigError(f"{path}: `data.path` must name the data, it is missing.")

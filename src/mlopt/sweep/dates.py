@@ -14,12 +14,14 @@ DAYS = (
     "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y",
     "%d %b %Y", "%b %d %Y", "%Y %b %d",
 )  # fmt: skip
-TIMES = ("", " %H:%M", " %H:%M:%S")
+TIMES = (
+    "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p",
+)  # fmt: skip
 FORMATS = ("ISO8601", *(day + time for day, time in product(DAYS, TIMES)))
 PARTS = ("year", "month", "day", "day_of_week", "hour", "minute")
 
 _MONTH = re.compile(rf"(?i)\b({'|'.join(MONTHS)})[a-z]*")
-_BETWEEN = re.compile(r"(?i)(?<=\d)(?:st|nd|rd|th)\b[\s.,/-]*|[\s.,/-]+")
+_BETWEEN = re.compile(r"(?i)(?<=\d)(?:st|nd|rd|th)\b[\s.,/-]*|(?<!:\d\d)[\s.,/-]+|\s+")
 LOOKS_LIKE_A_DATE = re.compile(
     rf"(?i)\s*(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}"
     rf"|(?:\d{{1,4}}(?:st|nd|rd|th)?[\s./-]+)?(?:{'|'.join(MONTHS)})[a-z]*[\s.,/-]+\d)"

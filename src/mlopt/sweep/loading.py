@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from scipy import sparse
 from mlopt.errors import ConfigError, InputError, did_you_mean
 from mlopt.readers import check_table, read_table
 from mlopt.readers.delimited import is_text
-from mlopt.readers.table import UNKNOWN, Known, listed
+from mlopt.readers.table import UNKNOWN, Known, column, listed
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import collected
 from mlopt.sweep.target import infer
@@ -132,6 +133,8 @@ def from_frame(frame: Any, target: str, name: str = "data") -> Source:
             f"The columns of {name} must have names that differ as texts; {twice[0]!r} is "
             f"there {names.count(twice[0])} times. Rename or drop the others."
         )
+    if target == "last" or re.fullmatch(r"-?\d+", str(target)):
+        target = column(names, str(target), name)
     if target not in names:
         raise InputError(
             f"`target` must be a column of the table; {target!r} is none."

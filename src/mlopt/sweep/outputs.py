@@ -44,7 +44,8 @@ def write(result: SweepResult, folder: Path) -> None:
 
     All files are made first and put into place then; ``result.json`` is not there while
     they move, so that where it is, all are of one run. A file of an earlier run that this
-    one does not make is removed; a model is kept as ``earlier-model.skops``.
+    one does not make is removed; a model, or one of another study, is kept as
+    ``earlier-model.skops``.
 
     Raises
     ------
@@ -67,8 +68,10 @@ def write(result: SweepResult, folder: Path) -> None:
         "report.html": render(findings_of(result)).encode(),
         RESULT: f"{json.dumps(summary(result), indent=2)}\n".encode(),
     }
-    for name in NAMES - files.keys():
-        _set_aside(folder / name)
+    others = _before(folder).get("study") not in (None, result.search.study_name)
+    for name in NAMES:
+        if name not in files or (others and name.startswith("model.")):
+            _set_aside(folder / name)
     last = folder / RESULT
     write_files({folder / name: content for name, content in files.items()}, last=last)
     if refused:

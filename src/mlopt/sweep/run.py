@@ -144,7 +144,7 @@ def explain(
     families: Iterable[str] = (),
     **settings: Any,
 ) -> Plan:
-    """The plan of `sweep` with the same arguments; trains nothing."""
+    """The plan of `sweep` with the same arguments; fits samples alone."""
     clock = Clock(events.ignore)
     config = settled(config, target=_named(target), **settings)
     prepared = read_and_prepare(clock, config, data, test, families)

@@ -112,6 +112,11 @@ class Result:
     context: Context
 
     @property
+    def diverged(self) -> bool:
+        """Whether the objective, or the weights, ran away."""
+        return self.message.startswith("diverged")
+
+    @property
     def coef(self) -> Any:
         """Weights of the columns, (d,)."""
         return self.weights[:-1] if self.fit_intercept else self.weights

@@ -324,7 +324,7 @@ def usable(data: Any, name: str = "X") -> Any:
         return as_csr(data)
     if isinstance(data, list | tuple):
         found = tables.unlisted(data)
-        objects = getattr(found, "dtype", None) == object and found.ndim == 1
+        objects = getattr(found, "dtype", None) == np.dtype(object) and found.ndim == 1
         return np.asarray(data) if name != "X" and objects else found  # of one type
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
         return data

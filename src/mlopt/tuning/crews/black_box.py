@@ -233,7 +233,7 @@ class BlackBoxCrew:
         none = Report({}, reason=failed)  # of the splits that were not tried after a death
         reports = [by_split.get(s, none) for s in range(len(self.problem.splits))]
         metrics, done = self.problem.metrics, all(r.done for r in reports)
-        if self._goes_on and not done:
+        if self._goes_on and not done and not any(r.killed for r in reports):
             failed = None  # not yet
         train = metrics.alike([r.train_scores or {} for r in reports])
         return TrainResult(

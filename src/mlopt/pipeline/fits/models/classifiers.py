@@ -78,6 +78,7 @@ class Classifier(Twin):
         if few.y is None or len(np.unique(few.y)) < 2:
             return None
         learner = self.learner(estimator, few.rows)
+        learner._draws = False  # from what the fit draws from
         try:
             _, problem = learner._posed(few.rows, few.y, None, few.rows.executor)
         except ValueError:  # such as a class with a weight that only other rows have
