@@ -142,9 +142,9 @@ def test_estimators_that_start_from_their_last_fit_do_not_begin_anew() -> None:
     rng = np.random.default_rng(0)
     X = sparse.random_array((3000, 30_000), density=0.003, rng=rng, format="csr")
     y = (X @ rng.normal(size=30_000) > 0).astype(int)
-    model = mlopt.LogisticRegression(C=100.0, tol=1e-7, warm_start=True).fit(X, y)
+    model = mlopt.LogisticRegression(C=1000.0, tol=1e-8, warm_start=True).fit(X, y)
     assert model.plan_.choices[0].chosen == NAME
-    theirs = LogisticRegression(C=100.0, tol=1e-8, max_iter=10_000).fit(X, y)
+    theirs = LogisticRegression(C=1000.0, tol=1e-8, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3)
     model.fit(X, y)
     assert model.plan_.choices[0].chosen != NAME
