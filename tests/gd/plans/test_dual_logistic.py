@@ -144,7 +144,8 @@ def test_estimators_that_start_from_their_last_fit_do_not_begin_anew() -> None:
     y = (X @ rng.normal(size=30_000) > 0).astype(int)
     model = mlopt.LogisticRegression(C=1000.0, tol=1e-8, warm_start=True).fit(X, y)
     assert model.plan_.choices[0].chosen == NAME
-    theirs = LogisticRegression(C=1000.0, tol=1e-8, max_iter=10_000).fit(X, y)
+    theirs = LogisticRegression(C=1000.0, tol=1e-8, solver="newton-cg", max_iter=10_000)
+    theirs.fit(X, y)
     np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3)
     model.fit(X, y)
     assert model.plan_.choices[0].chosen != NAME
