@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from mlopt import MatrixFactorization
 from mlopt.errors import InputError
@@ -79,3 +81,19 @@ def test_who_was_learnt_by_an_earlier_fit_is_known_though_held_out_now() -> None
     learnt = PAIRS[before]
     users, items = model.user_factors_[learnt[:, 0]], model.item_factors_[learnt[:, 1]]
     np.testing.assert_allclose(model.predict(learnt), (users * items).sum(1), rtol=1e-5)
+
+
+def test_nobody_is_predicted_by_a_model_of_texts() -> None:
+    rows = [["ann", "tea"], ["ann", "milk"], ["bob", "tea"], ["bob", "rum"]]
+    model = MatrixFactorization(2, random_state=0).fit(rows, [5, 1, 5, 3])
+    frame = pd.DataFrame(rows, columns=["user", "item"])
+    assert model.predict(frame[frame["user"] == "zoe"]).shape == (0,)
+    items, scores = model.recommend([], 2)
+    assert items.shape == scores.shape == (0, 2)
+
+
+def test_a_matrix_of_more_users_than_numbers_is_refused() -> None:
+    coords = np.array([0, 2**31 + 5]), np.array([0, 1])
+    X = sp.coo_array((np.ones(2), coords), shape=(2**32, 3))
+    with pytest.raises(InputError, match=r"less than 2\*\*31 users"):
+        MatrixFactorization(1).fit(X)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.kernel_approximation import RBFSampler
@@ -26,8 +27,10 @@ from mlopt.pipeline.blocks.cut import usable
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.classifiers import Logistic
+from mlopt.pipeline.fits.models.clusters import KMeans as OurKMeans
 from mlopt.pipeline.fits.numbers.drawing import Drawn
 from mlopt.pipeline.library.mixture import GaussianMixture
+from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 RANDOM = np.random.default_rng(0)
@@ -125,3 +128,9 @@ def test_a_fork_finds_what_is_remembered_open() -> None:
 def test_a_list_of_texts_is_not_made_as_wide_as_its_longest() -> None:
     texts = ["a" * 10_000_000, *["b"] * 5000]  # 200 GB as an array of characters
     assert usable(texts) is texts
+
+
+def test_clusters_with_centres_of_their_own_begin_once_and_say_so() -> None:
+    model = KMeans(2, init=X[:2], n_init=4)
+    with pytest.warns(RuntimeWarning, match="performing only one init in KMeans"):
+        OurKMeans().fit(model, Rows.of(X), None, None)

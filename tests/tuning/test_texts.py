@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.tuning.crews import chain
 
 RANDOM = np.random.default_rng(0)
 WORDS = np.array([f"word{i}" for i in range(200)])
@@ -71,3 +79,40 @@ def test_texts_that_cannot_be_read_fail_as_in_scikit_learn() -> None:
     )
     with pytest.raises(AttributeError, match="NoneType"):
         search.fit(texts, Y)
+
+
+def test_texts_among_other_columns_are_read_the_same() -> None:
+    frame = pd.DataFrame({"said": TEXTS, "length": [len(text) for text in TEXTS]})
+    columns = make_column_transformer(
+        (TfidfVectorizer(min_df=2), "said"), (StandardScaler(), ["length"])
+    )
+    model = make_pipeline(columns, LogisticRegression(tol=1e-6, max_iter=1000))
+    space = {"logisticregression__C": [0.1, 10.0]}
+    cv = KFold(3, shuffle=True, random_state=0)
+    ours = mlopt.ModelSearchCV(
+        model, space, sampler="grid", bandit=None, scoring="neg_log_loss", cv=cv
+    ).fit(frame, Y)
+    theirs = GridSearchCV(model, space, scoring="neg_log_loss", cv=cv).fit(frame, Y)
+    assert sorted(ours.cv_results_["mean_test_score"]) == pytest.approx(
+        sorted(theirs.cv_results_["mean_test_score"]), abs=1e-4
+    )
+    np.testing.assert_allclose(
+        ours.predict_proba(frame), theirs.predict_proba(frame), atol=1e-3
+    )
+
+
+def test_a_step_that_holds_texts_gives_what_scikit_learn_gives() -> None:
+    frame = pd.DataFrame({"said": TEXTS, "length": [len(text) for text in TEXTS]})
+    columns = make_column_transformer(
+        (make_pipeline(CountVectorizer(), TfidfTransformer()), "said"),
+        (StandardScaler(), ["length"]),
+    )
+    expected = clone(columns).fit(frame)
+    fitted, rows = chain.fit_step(columns, frame, Y)
+    assert not hasattr(columns, "transformers_")
+    for found in (rows, chain.apply_step(fitted, frame)):
+        assert type(found) is type(expected.transform(frame))
+        assert abs(found - expected.transform(frame)).max() == 0
+    assert fitted.get_feature_names_out().tolist() == (
+        expected.get_feature_names_out().tolist()
+    )

@@ -45,7 +45,10 @@ class Ids:
 
     def find(self, column: Any, what: str) -> NDArray[np.int32]:
         """The number of each label, -1 of those that are not known."""
-        column = checked(np.asarray(column), what)
+        column = np.asarray(column)
+        if column.shape == (0,):  # of no kind
+            return np.empty(0, np.int32)
+        column = checked(column, what)
         if (column.dtype.kind == "U") != (self.labels.dtype.kind == "U"):
             raise InputError(
                 f"{what.capitalize()}s must be of the kind that `fit` has seen, "

@@ -101,6 +101,11 @@ def ratings_of(X: Any, y: Any, duplicates: str) -> Ratings:
             raise InputError(
                 "y must be None where X is a sparse matrix: it has the ratings."
             )
+        if max(X.shape) > np.iinfo(np.int32).max:
+            raise InputError(
+                f"X must have less than 2**31 users and items, got the shape {X.shape}: "
+                "give rows (user, item, rating), of which only those that are there count."
+            )
         given = X.tocoo()
         users, items = (part.astype(np.int32) for part in given.coords)
         values, ids = given.data, tuple(map(Ids.numbers, X.shape))

@@ -57,7 +57,8 @@ def grouped(keys: Array, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
         Where each key begins in ``order``.
     """
     starts, order = np.zeros(count + 1, np.int64), np.empty(len(keys), np.int64)
-    _place(read_only(keys.astype(np.int32, copy=False)), starts, order)
+    kind = np.int32 if count <= np.iinfo(np.int32).max else np.int64
+    _place(read_only(keys.astype(kind, copy=False)), starts, order)
     return order, starts
 
 

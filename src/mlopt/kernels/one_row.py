@@ -102,6 +102,10 @@ def layout(X: Any) -> Rows:
         # CSR of no rows: there are ``X.shape[0] + indptr.shape[0] - 1`` in either case.
         parts = X, np.empty(0, X.dtype), np.empty(0, np.int32), np.zeros(1, np.int64)
     else:
+        if X.shape[1] > np.iinfo(np.int32).max:
+            raise OverflowError(
+                f"Rows must have less than 2**31 columns, got {X.shape[1]}."
+            )
         indices = X.indices.astype(np.int32, copy=False)
         indptr = X.indptr.astype(np.int64, copy=False)
         parts = np.empty((0, 0), X.dtype), X.data, indices, indptr

@@ -236,7 +236,7 @@ def choose_columns(
 
     Returns
     -------
-    indptr, indices, counts : ndarrays of int32 (int64 beyond 2**31 entries), int32, int32
+    indptr, indices, counts : ndarrays of int64, int32, int32
     """
     n = len(indptr) - 1
     starts, heads = np.zeros(d + 1, np.int64), np.zeros(n + 1, np.int64)

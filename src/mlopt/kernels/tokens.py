@@ -64,6 +64,15 @@ def _differ(
 
 
 @part
+def _most_tokens(text: Array, p: int, stop: int, folds: Array, base: int) -> int:
+    """How many tokens there may be in ``text[p:stop]``."""
+    most = 1
+    for at in range(p, stop):
+        most += folds[base + text[at]] == 0
+    return most
+
+
+@part
 def _code_row(
     text: Array,
     p: int,
@@ -118,8 +127,10 @@ def _code(
     total = distinct = 0
     for row in range(len(starts) - 1):
         p, stop, kind = starts[row], starts[row + 1], np.int64(kinds[row])
-        while 2 * (distinct + stop - p) > len(table):
-            table = twice(table)
+        if 2 * (distinct + stop - p) > len(table):  # as if each byte were a token
+            most = distinct + _most_tokens(text, p, stop, folds, 256 * kind)
+            while 2 * most > len(table):
+                table = twice(table)
         total, distinct = _code_row(
             text, p, stop, folds, 256 * kind, least[kind], row < known,
             table, pool, ends, codes, total, distinct,

@@ -26,7 +26,9 @@ from sklearn.utils import get_tags
 from mlopt.identity import join, token_of
 from mlopt.locking import cached_property
 from mlopt.pipeline import estimator as planned
-from mlopt.pipeline.fits.text.counting import fit_and_count
+from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.fits.text.counting import counts, fit_and_count
+from mlopt.pipeline.steps.nested import parts_of
 from mlopt.pipeline.steps.repeating import repeats
 from mlopt.tuning.crews.clones import clone_apart
 
@@ -157,9 +159,27 @@ def fit_step(
     fresh = clone_apart(step)
     if not params and (counted := fit_and_count(fresh, X)) is not None:
         return counted
-    alone = Pipeline([("step", fresh)])  # calls whichever of its methods there are
     routed = {f"step__{name}": value for name, value in (params or {}).items()}
-    return fresh, alone.fit_transform(X, y, **routed)
+    return fresh, _alone(fresh).fit_transform(X, y, **routed)
+
+
+def apply_step(fitted: Any, X: Any) -> Any:
+    """The rows behind a step that was fitted."""
+    if isinstance(alone := _alone(fitted), planned.Pipeline):
+        return alone.transform(X)
+    return apply_fitted(fitted, X, "transform")
+
+
+def _alone(step: Any) -> Pipeline:
+    """A pipeline of it, which calls whichever of its methods there are; a planned one if
+    texts are read within, which takes a few times as long otherwise."""
+    own = planned.Pipeline if _holds_texts(step) else Pipeline
+    return own([("step", step)])
+
+
+def _holds_texts(step: Any) -> bool:
+    """Whether a step holds others, one of which counts terms."""
+    return any(counts(one) or _holds_texts(one) for _, one in parts_of(step) or ())
 
 
 def fit_steps(

@@ -30,10 +30,9 @@ from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
-from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
-from mlopt.tuning.crews.chain import Parts, fit_step, params_of
+from mlopt.tuning.crews.chain import Parts, apply_step, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
 from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.plain import is_plain
@@ -387,7 +386,7 @@ def transform(
         if isinstance(test, Failed):
             return train, test
         try:
-            return train, apply_fitted(fitted, test, "transform")
+            return train, apply_step(fitted, test)
         except Exception as error:
             return train, Failed(error)
 

@@ -109,6 +109,13 @@ def _first_centres(estimator: Any, rows: Rows, weights: Any, shift: Any) -> Any:
     """The centres of every start less ``shift``, (R, k, d)."""
     k = estimator.n_clusters
     if not isinstance(estimator.init, str):
+        if estimator.n_init not in ("auto", 1):  # in the words of scikit-learn
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(estimator).__name__} instead of n_init={estimator.n_init}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         given = np.array(estimator.init, dtype=np.float64)
         if given.shape != (k, rows.d):
             raise InputError(f"`init` must have shape {(k, rows.d)}, got {given.shape}.")

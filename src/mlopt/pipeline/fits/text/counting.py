@@ -187,6 +187,11 @@ _WAYS: dict[type, _Vectorizer] = {
 }  # fmt: skip
 
 
+def counts(vectorizer: Any) -> bool:
+    """Whether it is a vectorizer whose terms are counted here."""
+    return class_of(vectorizer) in _WAYS
+
+
 def fit_and_count(vectorizer: Any, documents: Any) -> tuple[Any, Any] | None:
     """``vectorizer.fit_transform`` of documents in this process, the text read once.
 
