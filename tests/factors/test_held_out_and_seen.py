@@ -97,3 +97,21 @@ def test_a_matrix_of_more_users_than_numbers_is_refused() -> None:
     X = sp.coo_array((np.ones(2), coords), shape=(2**32, 3))
     with pytest.raises(InputError, match=r"less than 2\*\*31 users"):
         MatrixFactorization(1).fit(X)
+
+
+@pytest.mark.parametrize("solver", ["als", "sgd"])
+def test_who_has_no_ratings_any_more_gets_the_mean_of_least_squares(solver: str) -> None:
+    A = sp.random_array((30, 12), density=0.5, rng=np.random.default_rng(1), format="csr")
+    B = A.tolil(copy=True)
+    B[5] = 0
+    B = sp.csr_array(B)
+    B.eliminate_zeros()
+    model = MatrixFactorization(
+        2, solver=solver, biases=False, warm_start=True, max_iter=5, random_state=0
+    ).fit(A)
+    model.set_params(max_iter=10).fit(B)
+    found = model.predict(sp.csr_array((np.ones(12), ([5] * 12, range(12))), (30, 12)))
+    if solver == "als":
+        np.testing.assert_array_equal(found, np.float32(model.mean_))
+    else:  # what an earlier fit has learnt stays
+        np.testing.assert_allclose(found, model.item_factors_ @ model.user_factors_[5])

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -120,3 +121,32 @@ def test_a_target_is_a_number_of_frames_and_of_toml_too(tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text('[data]\npath = "a.csv"\ntarget = 2\n')
     assert load(path).data.target == "2"
+
+
+def test_the_last_column_to_test_on_is_that_to_search_on() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": range(200), "a": rng.normal(size=200)})
+    table["price"] = 3.0 * table["a"] + 0.1 * rng.normal(size=200)
+    test = table[["price", "a", "id"]]
+    model = mlopt.sweep(
+        table, "last", test=test, drop=("id",), families=["linear"], n_trials=2,
+        timeout=None,
+    )  # fmt: skip
+    assert model.test_scores_["r2"] > 0.9
+
+
+def test_a_model_of_another_study_is_kept(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    settings: dict[str, Any] = {
+        "families": ["linear"], "n_trials": 2, "timeout": None, "output": tmp_path,
+    }  # fmt: skip
+    mlopt.sweep(table, "c", **settings)
+    before = (tmp_path / "model.skops").read_bytes()
+    mlopt.sweep(table, "c", **settings)
+    assert not (tmp_path / "earlier-model.skops").exists()
+    mlopt.sweep(table, "b", **settings)
+    kept = mlopt.load(tmp_path / "earlier-model.skops")
+    assert [*kept.feature_names_in_] == ["a", "b"]
+    assert [*mlopt.load(tmp_path).feature_names_in_] == ["a", "c"]
+    assert len((tmp_path / "earlier-model.skops").read_bytes()) > len(before) // 2

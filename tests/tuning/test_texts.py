@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import (
     CountVectorizer,
@@ -16,10 +17,11 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.pipeline.fits.text.counting import fit_and_count
 from mlopt.tuning.crews import chain
 
 RANDOM = np.random.default_rng(0)
@@ -115,4 +117,33 @@ def test_a_step_that_holds_texts_gives_what_scikit_learn_gives() -> None:
         assert abs(found - expected.transform(frame)).max() == 0
     assert fitted.get_feature_names_out().tolist() == (
         expected.get_feature_names_out().tolist()
+    )
+
+
+class Length(TransformerMixin, BaseEstimator):
+    """Learns nothing, and scikit-learn cannot tell whether it has."""
+
+    def fit(self, X: Any, y: Any = None) -> Length:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.array([[len(text) / 100] for text in X])
+
+
+def test_a_union_of_texts_with_a_step_that_learns_nothing_is_scored() -> None:
+    last = LogisticRegression(max_iter=1000)
+    model = make_pipeline(make_union(TfidfVectorizer(), Length()), last)
+    space = {"logisticregression__C": [0.1, 1.0]}
+    settings: dict[str, Any] = {"scoring": "accuracy", "cv": 3}
+    ours = mlopt.ModelSearchCV(model, space, sampler="grid", bandit=None, **settings).fit(
+        TEXTS, Y
+    )
+    theirs = GridSearchCV(model, space, **settings).fit(TEXTS, Y)
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=0.02)
+
+
+def test_files_are_left_to_scikit_learn() -> None:
+    vectorizer = TfidfVectorizer(input="file", token_pattern=r"[^,]+")
+    assert (
+        fit_and_count(vectorizer, [io.StringIO("a b,c d"), io.StringIO("c d,e f")]) is None
     )

@@ -94,11 +94,13 @@ class Graph:
                     f"`inputs` of {node.name!r} (position {position}) must come before it, "
                     f"got {wrong}. Give the nodes in topological order."
                 )
-        reads = 1.0
-        for node in self.nodes:
-            reads *= float(node.weight) * max(1, len(node.inputs))
+        reads = [0.0] * len(self.nodes)  # where nothing is kept
+        for v in reversed(range(len(self.nodes))):
+            own = float(self.nodes[v].weight) * (reads[v] or 1.0)
+            for i in self.inputs[v]:
+                reads[i] += own
         # Far beyond any real run; products of it with seconds stay finite.
-        if not reads < 1e250:
+        if not max(reads) < 1e250:
             raise InputError("The weights of `nodes` multiply to more than can be counted.")
 
     @cached_property

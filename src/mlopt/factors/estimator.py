@@ -457,7 +457,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self._learnt = self._rule(), self._confidence()
         rated = fitted.ratings
         counts = np.bincount(rated.items, minlength=len(self.items_))
-        self._rated = (np.diff(rated.starts) > 0) | earlier[0], (counts > 0) | earlier[1]
+        # Of earlier fits, where least squares of fewer ratings have not made zeros of it.
+        users, items = earlier[0] & model.P.any(axis=1), earlier[1] & model.Q.any(axis=1)
+        self._rated = (np.diff(rated.starts) > 0) | users, (counts > 0) | items
         self._held_out = self.validation_fraction
 
     def _model(self) -> Factors:

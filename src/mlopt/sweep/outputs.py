@@ -68,10 +68,12 @@ def write(result: SweepResult, folder: Path) -> None:
         "report.html": render(findings_of(result)).encode(),
         RESULT: f"{json.dumps(summary(result), indent=2)}\n".encode(),
     }
-    others = _before(folder).get("study") not in (None, result.search.study_name)
-    for name in NAMES:
-        if name not in files or (others and name.startswith("model.")):
-            _set_aside(folder / name)
+    if _before(folder).get("study") not in (None, result.search.study_name):
+        for name in [name for name in files if name.startswith("model.")]:
+            with suppress(FileNotFoundError):
+                files[f"earlier-{name}"] = (folder / name).read_bytes()
+    for name in NAMES - files.keys():
+        _set_aside(folder / name)
     last = folder / RESULT
     write_files({folder / name: content for name, content in files.items()}, last=last)
     if refused:

@@ -243,7 +243,10 @@ def _bandit(name: str) -> Any:
 
 
 def _source(data: Any, config: Config, name: str, like: Source | None = None) -> Source:
+    # A number, or "last", means the column that it meant in the rows to search on.
     target = config.data.target
+    if like is not None and target is not None:
+        target = str(like.y.name)
     if data is None or isinstance(data, str | Path):
         task = config.data.task
         if looks_for_one(config.search.scoring):

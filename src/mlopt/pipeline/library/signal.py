@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlopt.parameters import check_count
+from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.library.descriptors import some_of
 
 Array = NDArray[Any]
@@ -38,20 +44,23 @@ class _EachRow(TransformerMixin, BaseEstimator):
         """What comes out for rows (n, d)."""
 
 
-class PaddedFFT(_EachRow):
+class PaddedFFT(ClassNamePrefixFeaturesOutMixin, _EachRow):
     """Real parts of the discrete Fourier transform, padded to a power of two.
 
     d columns become p / 2, with p the least power of two that is not below d (KeystoneML).
     """
 
     def _rows(self, X: Array) -> Array:
-        length = 1 << max(1, int(X.shape[1] - 1).bit_length())
-        found = scipy.fft.rfft(X, n=length, axis=1)
-        real: Array = np.ascontiguousarray(found.real[:, : length // 2])
+        found = scipy.fft.rfft(X, n=2 * self._n_features_out, axis=1)
+        real: Array = np.ascontiguousarray(found.real[:, : self._n_features_out])
         return real
 
+    @property
+    def _n_features_out(self) -> int:
+        return 1 << max(1, int(self.n_features_in_ - 1).bit_length()) >> 1
 
-class RandomSign(_EachRow):
+
+class RandomSign(OneToOneFeatureMixin, _EachRow):
     """Each column times +1 or -1, drawn once.
 
     Parameters
@@ -133,7 +142,9 @@ class ColumnSampler:
         self.n_rows = n_rows
         self.random_state = random_state
 
-    def sample(self, X: Any) -> Array:
+    def sample(self, X: Any) -> Any:
         """``n_rows`` rows without repeats, in their order; all if there are not as many."""
-        X, most = np.asarray(X), check_count("n_rows", self.n_rows)
-        return np.asarray(X[some_of(len(X), most, check_random_state(self.random_state))])
+        most = check_count("n_rows", self.n_rows)
+        random = check_random_state(self.random_state)
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        return tables.take_rows(X, some_of(tables.count_rows(X), most, random))

@@ -226,7 +226,8 @@ class BatchCrew:
             self._sleep()
             return
         least: Passes = 0
-        for place, scan in enumerate(group):
+        # The longest tells first how far all get: one that is through soon would be ahead.
+        for place, scan in enumerate(sorted(group, key=self._rows, reverse=True)):
             after = len(group) - place - 1
             views = self._views(scan)
             own = self._advance(scan, until, views, clock, after, least)
@@ -234,6 +235,10 @@ class BatchCrew:
             until, least = min(until, own.until), max(least, own.made)
             yield scan, own
             self._sleep()
+
+    def _rows(self, scan: Scan) -> int:
+        """That a scan goes through for its models."""
+        return sum(len(self.problem.splits[split].train) for split in scan.splits)
 
     def _sleep(self) -> None:
         for scan in self.scans:

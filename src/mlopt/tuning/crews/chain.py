@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from mlopt.identity import join, token_of
 from mlopt.locking import cached_property
@@ -153,28 +155,40 @@ def step_token(step: Any) -> str:
 
 
 def fit_step(
-    step: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
+    step: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None, path: str = "step"
 ) -> tuple[Any, Any]:
     """(a fitted clone of ``step``, the rows it was fitted on, transformed)."""
     fresh = clone_apart(step)
     if not params and (counted := fit_and_count(fresh, X)) is not None:
         return counted
-    routed = {f"step__{name}": value for name, value in (params or {}).items()}
-    return fresh, _alone(fresh).fit_transform(X, y, **routed)
+    alone = _alone(fresh, path)
+    own = alone.steps[0][0]
+    routed = {f"{own}__{name}": value for name, value in (params or {}).items()}
+    return fresh, alone.fit_transform(X, y, **routed)
 
 
-def apply_step(fitted: Any, X: Any) -> Any:
+def apply_step(fitted: Any, X: Any, path: str = "step") -> Any:
     """The rows behind a step that was fitted."""
-    if isinstance(alone := _alone(fitted), planned.Pipeline):
+    alone = _alone(fitted, path)
+    if isinstance(alone, planned.Pipeline) and _is_fitted(fitted):
         return alone.transform(X)
     return apply_fitted(fitted, X, "transform")
 
 
-def _alone(step: Any) -> Pipeline:
+def _is_fitted(step: Any) -> bool:
+    """Whether scikit-learn can tell: not of parts that learn nothing."""
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _alone(step: Any, path: str) -> Pipeline:
     """A pipeline of it, which calls whichever of its methods there are; a planned one if
     texts are read within, which takes a few times as long otherwise."""
     own = planned.Pipeline if _holds_texts(step) else Pipeline
-    return own([("step", step)])
+    return own([(path.rpartition("__")[2], step)])
 
 
 def _holds_texts(step: Any) -> bool:
@@ -188,7 +202,7 @@ def fit_steps(
     """(the fitted steps by name, the rows behind all of them)."""
     fitted: dict[str, Any] = {}
     for name, step in parts.steps:
-        fitted[name], X = fit_step(step, X, y, params_of(name, fit_params or {}))
+        fitted[name], X = fit_step(step, X, y, params_of(name, fit_params or {}), name)
     return fitted, X
 
 

@@ -380,13 +380,13 @@ def transform(
     with sklearn.config_context(**labels.config):
         try:
             train, test = own_rows(step, *rows)
-            fitted, train = fit_step(step, train, y, params)
+            fitted, train = fit_step(step, train, y, params, name)
         except Exception as error:  # the trials that need these rows fail, no others
             return Failed(error)
         if isinstance(test, Failed):
             return train, test
         try:
-            return train, apply_step(fitted, test)
+            return train, apply_step(fitted, test, name)
         except Exception as error:
             return train, Failed(error)
 

@@ -203,7 +203,10 @@ def fit_and_count(vectorizer: Any, documents: Any) -> tuple[Any, Any] | None:
     """
     way = _WAYS.get(class_of(vectorizer))
     plain = isinstance(documents, list) or getattr(documents, "ndim", 0) == 1
-    if way is None or not plain or way.refuses(vectorizer, Stats(1, 1)):
+    # Files are read once: who finds a term that breaks lines would not have them again.
+    if way is None or not plain or vectorizer.input == "file":
+        return None
+    if way.refuses(vectorizer, Stats(1, 1)):
         return None
     counted = way.part(vectorizer, documents, None, None)
     fitted = way.finish(vectorizer, counted)

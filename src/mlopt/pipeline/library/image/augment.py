@@ -18,9 +18,11 @@ from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
 
 
 def generators(images: Images, random_state: int) -> list[np.random.Generator]:
-    """One for each image, from its pixels and the seed."""
+    """One for each image, from its pixels, in whatever type, and the seed."""
     seed = check_count("random_state", random_state, least=0)
-    return [np.random.default_rng([seed, zlib.crc32(image.tobytes())]) for image in images]
+    # Adding 0 makes the two zeros one.
+    pixels = ((image.astype(np.float64) + 0.0).tobytes() for image in images)
+    return [np.random.default_rng([seed, zlib.crc32(own)]) for own in pixels]
 
 
 class RandomImageTransformer(Stateless):

@@ -59,6 +59,8 @@ class Convolver(Stateless):
         bank = self._bank()
         images = as_images(X, bank.shape[3])
         way = self.choose(_sizes(images, bank, self.solver), Resources.remembered())
+        if way == "fft" and not np.isfinite(images).all():
+            way = "matrix"  # whose sums know where a pixel is that is no number
         if self.normalize:
             found = normalized_products(images, bank, self.variance)
         else:
@@ -74,15 +76,14 @@ class Convolver(Stateless):
 
     def choose(self, sizes: Sizes, resources: Resources | None = None) -> str:
         """The way that is taken for these sizes; a pure function of its arguments."""
-        if self.normalize:
-            return "matrix"
-        if self.solver != "auto":
-            if self.solver not in WAYS:
-                raise InputError(
-                    f"`solver` must be 'auto' or one of {sorted(WAYS)}, got "
-                    f"{self.solver!r}."
-                )
-            return self.solver
+        ways = ["matrix"] if self.normalize else sorted(WAYS)
+        if self.solver not in ("auto", *ways):
+            beside = " with `normalize`" * self.normalize
+            raise InputError(
+                f"`solver` must be 'auto' or one of {ways}{beside}, got {self.solver!r}."
+            )
+        if self.normalize or self.solver != "auto":
+            return "matrix" if self.normalize else self.solver
         machine = resources or Resources()
         seconds = {
             name: cost.seconds(machine)
@@ -100,7 +101,7 @@ class Convolver(Stateless):
             )
         if not np.isfinite(bank).all():
             raise InputError("`filters` must be finite numbers.")
-        return bank
+        return bank if bank.dtype in (np.float32, np.float64) else bank.astype(np.float64)
 
 
 def _sizes(images: Images, bank: Array, solver: str) -> Sizes:

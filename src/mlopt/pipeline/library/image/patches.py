@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -97,7 +97,7 @@ class CenterCornerPatcher(Stateless):
         return np.stack(found, axis=1)
 
 
-class ZCAWhitener(TransformerMixin, BaseEstimator):
+class ZCAWhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Rows without correlation, as close as possible to what they were.
 
     ``(x - mean) V diag(1 / sqrt(s^2 / (n - 1) + eps)) V'`` with the singular values ``s``

@@ -106,13 +106,15 @@ def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int
 
 def work_to_come(estimator: Any, stats: Stats) -> Work | None:
     """The same before there are rows; None where only a fit tells how many features."""
+    size = check_count("block_size", estimator.block_size)
+    passes = check_count("n_iter", estimator.n_iter)
     shape = shape_of_stats(stats)
     features = estimator.features or OwnColumns(shape.d)
     count = getattr(features, "count", None)
     if count is None:
         return None
     per_value = features.flops_per_value(shape.nonzero / max(1, shape.n))
-    return Work(shape, count(shape.d), estimator.block_size, per_value, estimator.n_iter)
+    return Work(shape, count(shape.d), size, per_value, passes)
 
 
 def descent_of(estimator: Any, ready: Prepared) -> BlockDescent:
