@@ -147,3 +147,10 @@ def test_files_are_left_to_scikit_learn() -> None:
     assert (
         fit_and_count(vectorizer, [io.StringIO("a b,c d"), io.StringIO("c d,e f")]) is None
     )
+
+
+def test_a_step_may_be_called_as_a_setting_of_planned_pipelines() -> None:
+    frame = pd.DataFrame({"said": TEXTS})
+    columns = make_column_transformer((CountVectorizer(), "said"))
+    fitted, rows = chain.fit_step(columns, frame, Y, path="own__optimize")
+    assert abs(rows - chain.apply_step(fitted, frame, "own__optimize")).max() == 0

@@ -188,7 +188,9 @@ def _alone(step: Any, path: str) -> Pipeline:
     """A pipeline of it, which calls whichever of its methods there are; a planned one if
     texts are read within, which takes a few times as long otherwise."""
     own = planned.Pipeline if _holds_texts(step) else Pipeline
-    return own([(path.rpartition("__")[2], step)])
+    name = path.rpartition("__")[2]
+    taken = own._get_param_names()  # as a step of scikit-learn's may be called "optimize"
+    return own([("step" if name in taken else name, step)])
 
 
 def _holds_texts(step: Any) -> bool:
